@@ -2,7 +2,7 @@
 
 use rxpath_core::units::si;
 pub use rxpath_stats::load_class::Class as LoadClass;
-pub use rxpath_stats::load_search::End as SearchEnd;
+pub use rxpath_stats::load_search::SearchEnd;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

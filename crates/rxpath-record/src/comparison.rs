@@ -1,7 +1,7 @@
 //! The difference between two variants in one metric, and its wording in text, Markdown and page.
 
-use rxpath_stats::bootstrap::Interval;
-use rxpath_stats::difference::{Difference, Word};
+use rxpath_stats::bootstrap::ConfidenceInterval;
+use rxpath_stats::difference::{VariantDifference, Word};
 use rxpath_stats::{Looks, Scale};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -192,8 +192,8 @@ impl Effect {
     }
 
     /// What was found of the metric of this name.
-    pub fn of(found: &Difference, metric: &str) -> Self {
-        let ends = |interval: Interval| [interval.low, interval.high];
+    pub fn of(found: &VariantDifference, metric: &str) -> Self {
+        let ends = |interval: ConfidenceInterval| [interval.low, interval.high];
         let outcome = found.word(metric::good(metric));
         let (change, change_interval) = found.change();
         let ratio = found.ratio();
@@ -226,7 +226,7 @@ impl Effect {
 }
 
 impl Control {
-    fn of(found: &Difference) -> Self {
+    fn of(found: &VariantDifference) -> Self {
         let blocks = |count: Option<usize>| count.map(|count| count as u32);
         Self {
             method: match found.looks {

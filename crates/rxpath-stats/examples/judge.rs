@@ -8,7 +8,7 @@
 use std::io::Read;
 use std::process::ExitCode;
 
-use rxpath_stats::Interval;
+use rxpath_stats::ConfidenceInterval;
 use rxpath_stats::goal::{Reached, judge};
 
 const USAGE: &str = "usage: judge [--ratio] at-most|at-least|within LIMIT, or nothing";
@@ -31,11 +31,11 @@ fn run() -> Result<(String, u8), String> {
     let is_ratio = words.first().is_some_and(|word| word == "--ratio");
     let words = &words[usize::from(is_ratio)..];
     let limit = words.get(1).and_then(|limit| limit.parse::<f64>().ok());
-    let whole = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
+    let whole = ConfidenceInterval { low: f64::NEG_INFINITY, high: f64::INFINITY };
     let goal = match (words.first().map(String::as_str), limit) {
-        (Some("at-most"), Some(high)) => Interval { high, ..whole },
-        (Some("at-least"), Some(low)) => Interval { low, ..whole },
-        (Some("within"), Some(limit)) => Interval { low: -limit, high: limit },
+        (Some("at-most"), Some(high)) => ConfidenceInterval { high, ..whole },
+        (Some("at-least"), Some(low)) => ConfidenceInterval { low, ..whole },
+        (Some("within"), Some(limit)) => ConfidenceInterval { low: -limit, high: limit },
         (Some("nothing"), None) => whole,
         _ => return Err(USAGE.into()),
     };
@@ -48,8 +48,10 @@ fn run() -> Result<(String, u8), String> {
     }
     let onto = |value: f64| if is_ratio { value.ln() } else { value };
     let back = |value: f64| if is_ratio { value.exp() } else { value };
-    let goal_here =
-        Interval { low: onto_end(goal.low, is_ratio), high: onto_end(goal.high, is_ratio) };
+    let goal_here = ConfidenceInterval {
+        low: onto_end(goal.low, is_ratio),
+        high: onto_end(goal.high, is_ratio),
+    };
     let scaled: Vec<f64> = values.iter().map(|value| onto(*value)).collect();
     let Some((found, reached)) = judge(&scaled, goal_here) else {
         return Ok((format!("{} values give no interval: inconclusive", values.len()), 4));

@@ -20,14 +20,14 @@ const TAIL: f64 = 0.025;
 
 /// A two-sided interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,
 }
 
-impl Interval {
+impl ConfidenceInterval {
     /// Half of the width.
     pub fn half_width(self) -> f64 {
         (self.high - self.low) / 2.0
@@ -35,13 +35,17 @@ impl Interval {
 }
 
 /// The 95 % interval of the median; `None` under [`FEWEST`] values.
-pub fn median_interval(values: &[f64], seed: u64) -> Option<Interval> {
+pub fn median_interval(values: &[f64], seed: u64) -> Option<ConfidenceInterval> {
     resampled(values.len(), seed, |pick| {
         median(&pick.iter().map(|i| values[*i]).collect::<Vec<_>>())
     })
 }
 
-fn resampled(n: usize, seed: u64, statistic: impl Fn(&[usize]) -> Option<f64>) -> Option<Interval> {
+fn resampled(
+    n: usize,
+    seed: u64,
+    statistic: impl Fn(&[usize]) -> Option<f64>,
+) -> Option<ConfidenceInterval> {
     if n < FEWEST {
         return None;
     }
@@ -56,9 +60,9 @@ fn resampled(n: usize, seed: u64, statistic: impl Fn(&[usize]) -> Option<f64>) -
 }
 
 /// The 95 % interval of what was drawn; `None` where nothing was.
-pub(crate) fn tails(mut outcomes: Vec<f64>) -> Option<Interval> {
+pub(crate) fn tails(mut outcomes: Vec<f64>) -> Option<ConfidenceInterval> {
     outcomes.sort_unstable_by(f64::total_cmp);
-    Some(Interval {
+    Some(ConfidenceInterval {
         low: quantile_of_sorted(&outcomes, TAIL)?,
         high: quantile_of_sorted(&outcomes, 1.0 - TAIL)?,
     })

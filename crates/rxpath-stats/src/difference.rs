@@ -8,9 +8,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::Interval;
+use crate::bootstrap::ConfidenceInterval;
 use crate::looks::{ERROR, Looks, SAME_ERROR};
-use crate::paired::{Estimate, Paired};
+use crate::paired::{EffectEstimate, Paired};
 use crate::quantile::{median, range};
 use crate::scale::{Good, Scale};
 use crate::welch::Apart;
@@ -65,7 +65,7 @@ pub enum Settled {
 
 /// Two variants over blocks in which both ran.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
+pub struct VariantDifference {
     /// How values are compared.
     pub scale: Scale,
     /// Medians: base, variant.
@@ -85,7 +85,7 @@ pub struct Difference {
     /// Effects up to this are the same; on the logarithmic scale.
     threshold: f64,
     /// The effect for a difference and for `same`; `None` where there is no interval.
-    found: Option<(Estimate, Estimate)>,
+    found: Option<(EffectEstimate, EffectEstimate)>,
     source: Option<Source>,
 }
 
@@ -97,7 +97,7 @@ enum Source {
 }
 
 impl Source {
-    fn at(&self, level: f64) -> Estimate {
+    fn at(&self, level: f64) -> EffectEstimate {
         match self {
             Self::Paired(paired) => paired.at(level),
             Self::Apart(apart) => apart.at(level),
@@ -112,7 +112,7 @@ pub fn difference(
     scale: Scale,
     threshold: f64,
     looks: Looks,
-) -> Option<Difference> {
+) -> Option<VariantDifference> {
     let base = median(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>())?;
     let variant = median(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>())?;
     let effects: Vec<f64> = pairs
@@ -124,7 +124,7 @@ pub fn difference(
         pairs.iter().filter(|pair| pair.0 != 0.0).map(|pair| pair.1 / pair.0).collect();
     let enough = effects.len() >= looks.fewest();
     let source = Paired::of(&effects).filter(|_| enough).map(Source::Paired);
-    let mut made = Difference {
+    let mut made = VariantDifference {
         scale,
         medians: (base, variant),
         pairs: effects.len(),
@@ -149,7 +149,7 @@ pub fn between(
     scale: Scale,
     threshold: f64,
     between_runs: Option<(f64, usize)>,
-) -> Option<Difference> {
+) -> Option<VariantDifference> {
     let (below, above) = (median(base)?, median(variant)?);
     let ((low, high), (least, most)) = (range(base)?, range(variant)?);
     let on_scale =
@@ -159,7 +159,7 @@ pub fn between(
         Some((deviation, runs)) => apart.with_run_scatter(deviation, runs),
         None => apart,
     });
-    let mut made = Difference {
+    let mut made = VariantDifference {
         scale,
         medians: (below, above),
         pairs: first.len().min(second.len()),
@@ -180,7 +180,7 @@ pub fn between(
 /// error divided by their number; each that is found makes the others' number smaller.
 ///
 /// S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979).
-pub fn family(comparisons: &mut [Difference]) {
+pub fn family(comparisons: &mut [VariantDifference]) {
     let mut left: Vec<usize> = (0..comparisons.len()).collect();
     loop {
         let among = left.len();
@@ -194,7 +194,7 @@ pub fn family(comparisons: &mut [Difference]) {
     }
 }
 
-impl Difference {
+impl VariantDifference {
     fn judge_among(&mut self, family: usize) {
         self.family = family.max(1);
         let level = self.looks.level(ERROR / self.family as f64);
@@ -203,14 +203,14 @@ impl Difference {
     }
 
     /// Ratio and its interval; `None` where there is none, and for shares.
-    pub fn ratio(&self) -> Option<(f64, Interval)> {
+    pub fn ratio(&self) -> Option<(f64, ConfidenceInterval)> {
         let (found, _) = self.found.filter(|_| self.scale == Scale::Ratio)?;
         Some((found.value.exp(), map(found.interval, f64::exp)))
     }
 
     /// `variant - base` in the unit of the metric, and its interval; from the medians, without one, where there is no
     /// interval.
-    pub fn change(&self) -> (f64, Option<Interval>) {
+    pub fn change(&self) -> (f64, Option<ConfidenceInterval>) {
         let (base, variant) = self.medians;
         match self.found {
             None => (variant - base, None),
@@ -264,7 +264,7 @@ impl Difference {
     /// The least difference that was shown, as a ratio: the end of the interval nearest to "no change".
     pub fn at_least(&self) -> Option<f64> {
         let (found, _) = self.found.filter(|_| self.excludes_no_change())?;
-        let Interval { low, high } = found.interval;
+        let ConfidenceInterval { low, high } = found.interval;
         Some(if low > 0.0 { low.exp() } else { high.exp() })
     }
 
@@ -339,6 +339,6 @@ impl Difference {
     }
 }
 
-fn map(interval: Interval, with: impl Fn(f64) -> f64) -> Interval {
-    Interval { low: with(interval.low), high: with(interval.high) }
+fn map(interval: ConfidenceInterval, with: impl Fn(f64) -> f64) -> ConfidenceInterval {
+    ConfidenceInterval { low: with(interval.low), high: with(interval.high) }
 }

@@ -1,8 +1,8 @@
 //! Was a benchmark's goal reached? Only if the whole interval lies on the goal's side: a noisy machine reaches nothing.
 
-use crate::bootstrap::Interval;
+use crate::bootstrap::ConfidenceInterval;
 use crate::looks::{ERROR, Looks};
-use crate::paired::{Estimate, Paired};
+use crate::paired::{EffectEstimate, Paired};
 
 /// Whether a goal was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +16,10 @@ pub enum Reached {
 }
 
 /// Values of blocks against a goal from `low` to `high`; `None` under three values, which give no interval.
-pub fn judge(values: &[f64], goal: Interval) -> Option<(Estimate, Reached)> {
+pub fn judge(values: &[f64], goal: ConfidenceInterval) -> Option<(EffectEstimate, Reached)> {
     let level = Looks::of(values.len(), values.len()).level(ERROR);
     let found = Paired::of(values)?.at(level);
-    let Interval { low, high } = found.interval;
+    let ConfidenceInterval { low, high } = found.interval;
     let reached = if goal.low <= low && high <= goal.high {
         Reached::Yes
     } else if high < goal.low || low > goal.high {
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn noise_reaches_no_goal() {
         let at_most = |values: &[f64], limit: f64| {
-            judge(values, Interval { low: f64::NEG_INFINITY, high: limit })
+            judge(values, ConfidenceInterval { low: f64::NEG_INFINITY, high: limit })
                 .map(|(_, reached)| reached)
         };
         let quiet = [0.010, 0.012, 0.009, 0.011, 0.010, 0.012];

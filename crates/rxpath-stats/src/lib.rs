@@ -22,9 +22,9 @@ pub mod student;
 pub mod tails;
 pub mod welch;
 
-pub use bootstrap::Interval;
+pub use bootstrap::ConfidenceInterval;
 pub use buckets::Buckets;
-pub use difference::Difference;
+pub use difference::VariantDifference;
 pub use histogram::Histogram;
 pub use looks::Looks;
 pub use scale::Scale;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// When a load counts as a bound, and how close the bounds must be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Goal {
+pub struct SearchGoal {
     /// Trials of at least this length are full trials. **Unit** s.
     pub final_s: f64,
     /// Length of all trials at a load that is enough to classify it. **Unit** s.
@@ -35,7 +35,7 @@ pub enum Class {
 
 /// One trial at a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct TrialResult {
     /// Its length. **Unit** s.
     pub seconds: f64,
     /// Whether it met the objectives.
@@ -46,14 +46,14 @@ pub struct Seen {
 
 /// A load and all trials at it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Load {
+pub struct LoadTrials {
     /// The load: events per second that the sender offers.
     pub rate: f64,
     /// Its trials in the order of running.
-    pub trials: Vec<Seen>,
+    pub trials: Vec<TrialResult>,
 }
 
-impl Load {
+impl LoadTrials {
     /// Time of the trials that were good and that were bad, short ones too. **Unit** s.
     pub fn seconds(&self, is_good: bool) -> f64 {
         let these = self.trials.iter().filter(|seen| seen.is_good == is_good);
@@ -62,7 +62,7 @@ impl Load {
     }
 
     /// Time of good and of bad trials that are full (or short). **Unit** s.
-    fn sums(&self, goal: &Goal, full: bool) -> [f64; 2] {
+    fn sums(&self, goal: &SearchGoal, full: bool) -> [f64; 2] {
         let mut sums = [0.0; 2];
         for seen in self.trials.iter().filter(|seen| goal.is_full(seen) == full) {
             sums[usize::from(!seen.is_good)] += seen.seconds;
@@ -72,7 +72,7 @@ impl Load {
 
     /// Time of good trials, of bad trials, and of all that count, at least the goal's sum. A short good trial only
     /// balances short bad ones.
-    fn effective(&self, goal: &Goal) -> [f64; 3] {
+    fn effective(&self, goal: &SearchGoal) -> [f64; 3] {
         let [good, bad] = self.sums(goal, true);
         let [short_good, short_bad] = self.sums(goal, false);
         let balance = if goal.exceed_ratio < 1.0 {
@@ -85,7 +85,7 @@ impl Load {
     }
 
     /// What its trials say.
-    pub fn class(&self, goal: &Goal) -> Class {
+    pub fn class(&self, goal: &SearchGoal) -> Class {
         let [good, bad, whole] = self.effective(goal);
         // Sums of decimal lengths are off by the last bits.
         let may_be_bad = whole * goal.exceed_ratio + 1e-9;
@@ -100,7 +100,7 @@ impl Load {
 
     /// What arrives of the load in all but the share of time that may be bad: the load less the loss of the worst trial
     /// that counts.
-    pub fn conditional_throughput(&self, goal: &Goal) -> f64 {
+    pub fn conditional_throughput(&self, goal: &SearchGoal) -> f64 {
         let [_, _, whole] = self.effective(goal);
         let mut losses: Vec<(f64, f64)> = self
             .trials
@@ -123,8 +123,8 @@ impl Load {
     }
 }
 
-impl Goal {
-    fn is_full(&self, seen: &Seen) -> bool {
+impl SearchGoal {
+    fn is_full(&self, seen: &TrialResult) -> bool {
         seen.seconds >= self.final_s * (1.0 - 1e-9)
     }
 }
@@ -135,14 +135,15 @@ mod tests {
 
     use super::*;
 
-    const GOAL: Goal = Goal { final_s: 1.0, sum_s: 5.0, exceed_ratio: 0.5, width_ratio: 0.03 };
+    const GOAL: SearchGoal =
+        SearchGoal { final_s: 1.0, sum_s: 5.0, exceed_ratio: 0.5, width_ratio: 0.03 };
 
-    fn load(trials: &[(f64, bool)]) -> Load {
+    fn load(trials: &[(f64, bool)]) -> LoadTrials {
         let seen = |&(seconds, is_good): &(f64, bool)| {
             let loss_ratio = if is_good { 0.0 } else { 0.1 };
-            Seen { seconds, is_good, loss_ratio }
+            TrialResult { seconds, is_good, loss_ratio }
         };
-        Load { rate: 100.0, trials: trials.iter().map(seen).collect() }
+        LoadTrials { rate: 100.0, trials: trials.iter().map(seen).collect() }
     }
 
     #[test]
@@ -179,7 +180,7 @@ mod tests {
 
     #[test]
     fn without_tolerance_one_bad_trial_decides() {
-        let goal = Goal { final_s: 60.0, sum_s: 60.0, exceed_ratio: 0.0, width_ratio: 0.01 };
+        let goal = SearchGoal { final_s: 60.0, sum_s: 60.0, exceed_ratio: 0.0, width_ratio: 0.01 };
         assert_eq!(load(&[(60.0, true)]).class(&goal), Class::LowerBound);
         assert_eq!(load(&[(60.0, true), (60.0, false)]).class(&goal), Class::UpperBound);
     }

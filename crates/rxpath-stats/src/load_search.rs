@@ -19,7 +19,7 @@ mod going;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::load_class::{Class, Goal, Load, Seen};
+use crate::load_class::{Class, LoadTrials, SearchGoal, TrialResult};
 
 /// Single trials bracket the capacity to this ratio before loads are classified.
 const BRACKET: f64 = 1.08;
@@ -34,9 +34,9 @@ const SHORTS: u32 = 2;
 
 /// What to search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
+pub struct SearchPlan {
     /// When a load holds.
-    pub goal: Goal,
+    pub goal: SearchGoal,
     /// Fresh trials at the lower bound, at most; 0 = none.
     pub fresh: u32,
     /// Where the climb begins. **Unit** events/s.
@@ -51,7 +51,7 @@ pub struct Plan {
 
 /// Why a trial is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum SearchStep {
     /// To bracket the capacity.
     Climb,
     /// To narrow the bracket.
@@ -70,12 +70,12 @@ pub struct Next {
     /// Its length. **Unit** s.
     pub seconds: f64,
     /// Why.
-    pub step: Step,
+    pub step: SearchStep,
 }
 
 /// What came of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// The objectives were met.
     Good {
         /// Share of the load that was lost all the same.
@@ -100,7 +100,7 @@ pub enum Outcome {
 /// Why a search has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum End {
+pub enum SearchEnd {
     /// Both bounds are found, and the fresh trials agree.
     Found,
     /// Even the lowest load fails.
@@ -121,10 +121,10 @@ pub enum End {
 /// The next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Turn {
-    /// Make this trial and give its outcome to [`Search::take`].
+    /// Make this trial and give its outcome to [`LoadSearch::take`].
     Try(Next),
     /// The search has ended.
-    Over(End),
+    Over(SearchEnd),
 }
 
 /// Fresh trials at a lower bound.
@@ -140,12 +140,12 @@ pub struct Fresh {
 
 /// What is known so far, or in the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bounds {
+pub struct LoadBounds {
     /// The highest load that holds.
     pub lower: Option<f64>,
     /// The lowest load that fails.
     pub upper: Option<f64>,
-    /// What arrives of the lower bound's load. See [`Load::conditional_throughput`].
+    /// What arrives of the lower bound's load. See [`LoadTrials::conditional_throughput`].
     pub conditional_throughput: Option<f64>,
     /// The fresh trials at the lower bound.
     pub fresh: Option<Fresh>,
@@ -161,11 +161,11 @@ enum Phase {
     Confirm(Fresh),
 }
 
-/// The search. [`Search::next`] and [`Search::take`] alternate.
+/// The search. [`LoadSearch::next`] and [`LoadSearch::take`] alternate.
 #[derive(Clone, Debug)]
-pub struct Search {
-    plan: Plan,
-    loads: Vec<Load>,
+pub struct LoadSearch {
+    plan: SearchPlan,
+    loads: Vec<LoadTrials>,
     phase: Phase,
     /// The bracket of single trials: highest that was good, lowest that was not.
     good: Option<f64>,
@@ -181,7 +181,7 @@ pub struct Search {
     /// The lowest load that failed its fresh trials.
     fresh_upper: Option<f64>,
     now: Option<Next>,
-    end: Option<End>,
+    end: Option<SearchEnd>,
     /// Trials made, void ones too; how many were repeated; their length and the time that they took.
     trials: u32,
     voids: u32,
@@ -189,9 +189,9 @@ pub struct Search {
     elapsed_s: f64,
 }
 
-impl Search {
+impl LoadSearch {
     /// A search that has not begun.
-    pub fn new(plan: Plan) -> Self {
+    pub fn new(plan: SearchPlan) -> Self {
         Self {
             plan,
             loads: Vec::new(),
@@ -230,7 +230,7 @@ impl Search {
                 .time_s
                 .is_some_and(|limit| self.elapsed_s + self.cost_s(next.seconds) > limit)
             {
-                self.end = Some(End::Time);
+                self.end = Some(SearchEnd::Time);
                 continue;
             }
             self.now = Some(next);
@@ -238,30 +238,30 @@ impl Search {
         }
     }
 
-    /// Takes what came of the trial that [`Search::next`] asked for, and the time that it took with everything around
-    /// it.
-    pub fn take(&mut self, outcome: Outcome, took_s: f64) {
+    /// Takes what came of the trial that [`LoadSearch::next`] asked for, and the time that it took with everything
+    /// around it.
+    pub fn take(&mut self, outcome: TrialOutcome, took_s: f64) {
         let Some(now) = self.now.take() else { return };
         self.trials += 1;
         self.planned_s += now.seconds;
         self.elapsed_s += took_s;
         let (is_good, loss_ratio) = match outcome {
-            Outcome::Void { .. } if self.voids_in_row < VOIDS => {
+            TrialOutcome::Void { .. } if self.voids_in_row < VOIDS => {
                 self.voids_in_row += 1;
                 self.voids += 1;
                 return;
             }
-            Outcome::Short => return self.fell_short(now),
-            Outcome::Void { is_good, loss_ratio } => (is_good, loss_ratio),
-            Outcome::Good { loss_ratio } => (true, loss_ratio),
-            Outcome::Bad { loss_ratio } => (false, loss_ratio),
+            TrialOutcome::Short => return self.fell_short(now),
+            TrialOutcome::Void { is_good, loss_ratio } => (is_good, loss_ratio),
+            TrialOutcome::Good { loss_ratio } => (true, loss_ratio),
+            TrialOutcome::Bad { loss_ratio } => (false, loss_ratio),
         };
         self.shorts_in_row = 0;
         // While everything is disturbed nothing is gained by repeating: trials count until one is not.
-        if !matches!(outcome, Outcome::Void { .. }) {
+        if !matches!(outcome, TrialOutcome::Void { .. }) {
             self.voids_in_row = 0;
         }
-        let seen = Seen { seconds: now.seconds, is_good, loss_ratio };
+        let seen = TrialResult { seconds: now.seconds, is_good, loss_ratio };
         self.load(now.rate).trials.push(seen);
         match self.phase {
             Phase::Climb => self.climbed(now.rate, is_good),
@@ -284,20 +284,20 @@ impl Search {
         true
     }
 
-    /// The highest load that was good in the climb, right after the climb: the time to call [`Search::lengthen`].
+    /// The highest load that was good in the climb, right after the climb: the time to call [`LoadSearch::lengthen`].
     pub fn climbed_to(&self) -> Option<f64> {
         let is_over = |good: f64| self.over.is_some() || good >= self.plan.most;
         self.good.filter(|good| self.phase == Phase::Climb && is_over(*good))
     }
 
     /// The goal, lengthened or not.
-    pub fn goal(&self) -> Goal {
+    pub fn goal(&self) -> SearchGoal {
         self.plan.goal
     }
 
     /// Every load that was tried, from the lowest.
-    pub fn loads(&self) -> Vec<&Load> {
-        let mut all: Vec<&Load> = self.loads.iter().collect();
+    pub fn loads(&self) -> Vec<&LoadTrials> {
+        let mut all: Vec<&LoadTrials> = self.loads.iter().collect();
         all.sort_by(|a, b| a.rate.total_cmp(&b.rate));
         all
     }
@@ -318,9 +318,9 @@ impl Search {
     }
 
     /// What is known.
-    pub fn bounds(&self) -> Bounds {
+    pub fn bounds(&self) -> LoadBounds {
         let fresh = match self.phase {
-            Phase::Confirm(fresh) if self.end != Some(End::FreshFailed) => Some(fresh),
+            Phase::Confirm(fresh) if self.end != Some(SearchEnd::FreshFailed) => Some(fresh),
             _ => None,
         };
         let lower = fresh.map(|fresh| fresh.rate).or_else(|| self.lower());
@@ -330,14 +330,14 @@ impl Search {
             .and_then(of)
             .map(|load| load.conditional_throughput(&self.plan.goal))
             .filter(|rate| *rate > 0.0);
-        let is_regular = self.end == Some(End::Found) && upper.is_some();
-        Bounds { lower, upper, conditional_throughput, fresh, is_regular }
+        let is_regular = self.end == Some(SearchEnd::Found) && upper.is_some();
+        LoadBounds { lower, upper, conditional_throughput, fresh, is_regular }
     }
 
-    fn load(&mut self, rate: f64) -> &mut Load {
+    fn load(&mut self, rate: f64) -> &mut LoadTrials {
         let at = self.loads.iter().position(|load| is_same(load.rate, rate));
         let at = at.unwrap_or_else(|| {
-            self.loads.push(Load { rate, trials: Vec::new() });
+            self.loads.push(LoadTrials { rate, trials: Vec::new() });
             self.loads.len() - 1
         });
         &mut self.loads[at]

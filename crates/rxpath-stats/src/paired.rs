@@ -7,7 +7,7 @@
 //! **Source** K. K. Yuen, "The two-sample trimmed t for unequal population variances", Biometrika 61 (1974): a fifth is
 //! trimmed on each side, and the variance is that of the values with the trimmed ones replaced by their neighbours.
 
-use crate::bootstrap::Interval;
+use crate::bootstrap::ConfidenceInterval;
 use crate::student;
 
 /// Share of the values that is trimmed on each side.
@@ -28,11 +28,11 @@ struct Part {
 
 /// An effect and how well it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
+pub struct EffectEstimate {
     /// The effect: the mean or the trimmed mean, whichever has the narrower interval.
     pub value: f64,
     /// Where the effect lies: the overlap of both intervals, or Student's alone where they do not overlap.
-    pub interval: Interval,
+    pub interval: ConfidenceInterval,
     /// Standard deviation of one difference, from the narrower of the two.
     pub scatter: f64,
 }
@@ -46,13 +46,13 @@ pub struct Paired {
 }
 
 impl Part {
-    fn interval(&self, level: f64) -> Interval {
+    fn interval(&self, level: f64) -> ConfidenceInterval {
         let half = if self.error == 0.0 {
             0.0
         } else {
             student::two_sided(level, self.freedom) * self.error
         };
-        Interval { low: self.mean - half, high: self.mean + half }
+        ConfidenceInterval { low: self.mean - half, high: self.mean + half }
     }
 }
 
@@ -78,16 +78,16 @@ impl Paired {
     }
 
     /// The effect at this two-sided level of one analysis.
-    pub fn at(&self, level: f64) -> Estimate {
+    pub fn at(&self, level: f64) -> EffectEstimate {
         let student = self.student.interval(level);
         let trimmed = self.trimmed.map(|part| (part, part.interval(level)));
         let narrower = trimmed.filter(|(_, at)| at.half_width() < student.half_width());
         let part = narrower.map_or(self.student, |(part, _)| part);
-        let overlap = trimmed.map(|(_, at)| Interval {
+        let overlap = trimmed.map(|(_, at)| ConfidenceInterval {
             low: student.low.max(at.low),
             high: student.high.min(at.high),
         });
-        Estimate {
+        EffectEstimate {
             value: part.mean,
             interval: overlap.filter(|overlap| overlap.low <= overlap.high).unwrap_or(student),
             scatter: part.error * (self.count as f64).sqrt(),
@@ -125,7 +125,7 @@ mod tests {
     use crate::looks::Looks;
     use proptest::prelude::*;
 
-    fn close(got: Interval, low: f64, high: f64) {
+    fn close(got: ConfidenceInterval, low: f64, high: f64) {
         assert!((got.low - low).abs() < 2e-6 && (got.high - high).abs() < 2e-6, "{got:?}");
     }
 

@@ -8,7 +8,7 @@ use chacha20::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use crate::Histogram;
-use crate::bootstrap::{FEWEST, Interval, tails};
+use crate::bootstrap::{ConfidenceInterval, FEWEST, tails};
 use crate::quantile::needed_values;
 
 /// Draws of an interval.
@@ -32,7 +32,7 @@ pub struct Tail {
     /// Its value.
     pub value_ns: f64,
     /// Its 95 % interval; `None` under five trials.
-    pub interval_ns: Option<Interval>,
+    pub interval_ns: Option<ConfidenceInterval>,
     /// Times it rests on.
     pub samples_count: u64,
 }

@@ -6,8 +6,8 @@
 //! **Caveat** What differs between two runs of the same code (another boot, another hour, another layout of memory) is
 //! not in the scatter of either list. With runs of the same code it can be estimated: [`Apart::with_run_scatter`].
 
-use crate::bootstrap::Interval;
-use crate::paired::{Estimate, moments};
+use crate::bootstrap::ConfidenceInterval;
+use crate::paired::{EffectEstimate, moments};
 use crate::student;
 
 /// Fewest values of each list.
@@ -49,7 +49,7 @@ impl Apart {
     }
 
     /// The effect at this two-sided level.
-    pub fn at(&self, level: f64) -> Estimate {
+    pub fn at(&self, level: f64) -> EffectEstimate {
         let variance: f64 = self.terms.iter().map(|term| term.0).sum();
         let weights: f64 = self.terms.iter().map(|(part, freedom)| part.powi(2) / freedom).sum();
         let half = if variance == 0.0 {
@@ -57,8 +57,8 @@ impl Apart {
         } else {
             student::two_sided(level, (variance.powi(2) / weights).max(1.0)) * variance.sqrt()
         };
-        let interval = Interval { low: self.effect - half, high: self.effect + half };
-        Estimate { value: self.effect, interval, scatter: self.scatter }
+        let interval = ConfidenceInterval { low: self.effect - half, high: self.effect + half };
+        EffectEstimate { value: self.effect, interval, scatter: self.scatter }
     }
 }
 

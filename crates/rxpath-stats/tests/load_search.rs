@@ -10,16 +10,16 @@
 use chacha20::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
-use rxpath_stats::load_class::Goal;
-use rxpath_stats::load_search::{End, Outcome, Plan, Search, Turn};
+use rxpath_stats::load_class::SearchGoal;
+use rxpath_stats::load_search::{LoadSearch, SearchEnd, SearchPlan, TrialOutcome, Turn};
 
 /// What surrounds a trial in the lab. **Unit** s.
 const AROUND: f64 = 0.6;
 const LOSS: f64 = 0.001;
-const DEFAULT: (Goal, u32) =
-    (Goal { final_s: 1.0, sum_s: 5.0, exceed_ratio: 0.5, width_ratio: 0.03 }, 11);
-const QUICK: (Goal, u32) =
-    (Goal { final_s: 1.0, sum_s: 5.0, exceed_ratio: 0.5, width_ratio: 0.05 }, 7);
+const DEFAULT: (SearchGoal, u32) =
+    (SearchGoal { final_s: 1.0, sum_s: 5.0, exceed_ratio: 0.5, width_ratio: 0.03 }, 11);
+const QUICK: (SearchGoal, u32) =
+    (SearchGoal { final_s: 1.0, sum_s: 5.0, exceed_ratio: 0.5, width_ratio: 0.05 }, 7);
 
 fn runs() -> usize {
     let asked = std::env::var("RXPATH_STATS_RUNS").ok();
@@ -101,26 +101,31 @@ fn best_of_three(receiver: &mut Receiver, first: f64) -> f64 {
     good.unwrap()
 }
 
-fn by_goal((goal, fresh): (Goal, u32), loss: f64, receiver: &mut Receiver, first: f64) -> f64 {
-    let plan = Plan { goal, fresh, first, lowest: first / 50.0, most: 1e3, time_s: None };
+fn by_goal(
+    (goal, fresh): (SearchGoal, u32),
+    loss: f64,
+    receiver: &mut Receiver,
+    first: f64,
+) -> f64 {
+    let plan = SearchPlan { goal, fresh, first, lowest: first / 50.0, most: 1e3, time_s: None };
     let (search, end) = by_plan(plan, loss, receiver);
     match end {
-        End::FreshFailed => search.bounds().lower.unwrap_or(0.0),
+        SearchEnd::FreshFailed => search.bounds().lower.unwrap_or(0.0),
         _ => search.bounds().lower.unwrap(),
     }
 }
 
-fn by_plan(plan: Plan, loss: f64, receiver: &mut Receiver) -> (Search, End) {
-    let mut search = Search::new(plan);
+fn by_plan(plan: SearchPlan, loss: f64, receiver: &mut Receiver) -> (LoadSearch, SearchEnd) {
+    let mut search = LoadSearch::new(plan);
     loop {
         match search.next() {
             Turn::Try(next) => {
                 let loss_ratio = receiver.loss(next.rate, next.seconds);
                 let is_good = loss_ratio <= loss;
                 let outcome = if is_good {
-                    Outcome::Good { loss_ratio }
+                    TrialOutcome::Good { loss_ratio }
                 } else {
-                    Outcome::Bad { loss_ratio }
+                    TrialOutcome::Bad { loss_ratio }
                 };
                 search.take(outcome, next.seconds + AROUND);
             }
@@ -245,7 +250,8 @@ fn a_search_of_twenty_seconds_mostly_ends_with_a_load_that_holds() {
             let first = truth / below * (0.8 + 0.4 * receiver.dice.random::<f64>());
             let (goal, fresh) = QUICK;
             let limit = Some(20.0);
-            let plan = Plan { goal, fresh, first, lowest: first / 50.0, most: 1e3, time_s: limit };
+            let plan =
+                SearchPlan { goal, fresh, first, lowest: first / 50.0, most: 1e3, time_s: limit };
             match by_plan(plan, LOSS, &mut receiver).0.bounds().lower {
                 None => none += 1.0,
                 Some(lower) => {

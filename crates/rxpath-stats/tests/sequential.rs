@@ -9,7 +9,7 @@
 use chacha20::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
-use rxpath_stats::difference::{Difference, Settled, Word, difference, family};
+use rxpath_stats::difference::{Settled, VariantDifference, Word, difference, family};
 use rxpath_stats::scale::Good;
 use rxpath_stats::{Looks, Scale};
 
@@ -101,7 +101,7 @@ impl Machine {
     }
 
     /// A run until it is settled.
-    fn run(&mut self, ratio: f64) -> Difference {
+    fn run(&mut self, ratio: f64) -> VariantDifference {
         let mut pairs = Vec::new();
         loop {
             pairs.push(self.block(ratio));
@@ -206,14 +206,14 @@ fn six_comparisons_together_find_nothing_in_nineteen_of_twenty_runs() {
             if rows.len() < 5 {
                 continue;
             }
-            let mut found: Vec<Difference> = (1..7)
+            let mut found: Vec<VariantDifference> = (1..7)
                 .map(|at| rows.iter().map(|row| (row[0], row[at])).collect::<Vec<_>>())
                 .map(|pairs| difference(&pairs, Scale::Ratio, THRESHOLD, looks).unwrap())
                 .collect();
             family(&mut found);
             let is_over = found.iter().all(|one| one.settled().is_some()) || rows.len() == MOST;
             if is_over {
-                return found.iter().any(Difference::excludes_no_change);
+                return found.iter().any(VariantDifference::excludes_no_change);
             }
         }
     });

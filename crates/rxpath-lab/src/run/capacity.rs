@@ -16,8 +16,8 @@ use rxpath_record::event::What;
 use rxpath_record::ledger::LedgerUnit;
 use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::{Stage, Verdict};
-use rxpath_stats::load_class::Goal;
-use rxpath_stats::load_search::{End, Next, Outcome, Plan, Search, Turn};
+use rxpath_stats::load_class::SearchGoal;
+use rxpath_stats::load_search::{LoadSearch, Next, SearchPlan, TrialOutcome, Turn};
 
 use self::objective::Shown;
 pub use self::objective::{Latency, Objective, Objectives};
@@ -45,7 +45,7 @@ pub struct CapacityOptions {
     /// What a trial must fulfil.
     pub objectives: Objectives,
     /// How rates are classified.
-    pub goal: Goal,
+    pub goal: SearchGoal,
     /// Fresh trials at the lower bound, at most.
     pub fresh: u32,
     /// No rate above this one is tried.
@@ -58,7 +58,7 @@ impl Default for CapacityOptions {
     fn default() -> Self {
         Self {
             objectives: Objectives::default(),
-            goal: Goal { final_s: 1.0, sum_s: 5.0, exceed_ratio: 0.5, width_ratio: 0.03 },
+            goal: SearchGoal { final_s: 1.0, sum_s: 5.0, exceed_ratio: 0.5, width_ratio: 0.03 },
             fresh: 11,
             most: None,
             time: None,
@@ -71,7 +71,7 @@ impl CapacityOptions {
     #[must_use]
     pub fn quick() -> Self {
         let all = Self::default();
-        Self { goal: Goal { width_ratio: 0.05, ..all.goal }, fresh: 7, ..all }
+        Self { goal: SearchGoal { width_ratio: 0.05, ..all.goal }, fresh: 7, ..all }
     }
 
     /// Trials of a minute, no loss, and no trial that may fail. **Source** RFC 2544, section 24 and 26.1.
@@ -79,7 +79,7 @@ impl CapacityOptions {
     pub fn rfc2544() -> Self {
         Self {
             objectives: Objectives { loss_ratio: 0.0, latency: None },
-            goal: Goal { final_s: 60.0, sum_s: 60.0, exceed_ratio: 0.0, width_ratio: 0.01 },
+            goal: SearchGoal { final_s: 60.0, sum_s: 60.0, exceed_ratio: 0.0, width_ratio: 0.01 },
             fresh: 0,
             most: None,
             time: None,
@@ -177,9 +177,15 @@ impl Running<'_> {
         let most = ask.most.map_or(most, |most| most as f64);
         let left_s = self.deadline_ns.saturating_sub(monotonic_ns()) as f64 / 1e9;
         let time_s = ask.time.map_or(left_s, |time| time.0 as f64 / 1e9);
-        let plan =
-            Plan { goal: ask.goal, fresh: ask.fresh, first, lowest, most, time_s: Some(time_s) };
-        let mut search = Search::new(plan);
+        let plan = SearchPlan {
+            goal: ask.goal,
+            fresh: ask.fresh,
+            first,
+            lowest,
+            most,
+            time_s: Some(time_s),
+        };
+        let mut search = LoadSearch::new(plan);
         let mut left = Left::default();
         let ended = self.steps(variant, ask, (&mut search, &mut left), keeps);
         let found = record(variant, ask, &search, ended.as_ref().ok().copied(), &left);
@@ -191,9 +197,9 @@ impl Running<'_> {
         &mut self,
         variant: &Variant,
         ask: &CapacityOptions,
-        (search, left): (&mut Search, &mut Left),
+        (search, left): (&mut LoadSearch, &mut Left),
         keeps: bool,
-    ) -> Result<End, LabError> {
+    ) -> Result<SearchEnd, LabError> {
         let mut made = Vec::new();
         loop {
             let next = match search.next() {
@@ -216,7 +222,7 @@ impl Running<'_> {
                     self.tell(What::TrialEnded { trial, void })?;
                     self.early = Some("too-noisy");
                     self.warn(warning)?;
-                    return Ok(End::Interrupted);
+                    return Ok(SearchEnd::Interrupted);
                 }
             }
             let repeated = search.voids();
@@ -253,7 +259,7 @@ impl Running<'_> {
     /// Makes full trials longer where the receive buffer hides loss for long, or the quantile needs more requests.
     fn lengthened(
         &mut self,
-        search: &mut Search,
+        search: &mut LoadSearch,
         ask: &CapacityOptions,
         trial: &Trial,
         good: f64,
@@ -285,7 +291,7 @@ impl Left {
         let explains = |verdict: &&Verdict| {
             verdict.stage != Stage::Nothing || trial.ledger.unit == LedgerUnit::Segment
         };
-        if !matches!(shown.outcome, Outcome::Good { .. } | Outcome::Short) {
+        if !matches!(shown.outcome, TrialOutcome::Good { .. } | TrialOutcome::Short) {
             let verdict = trial.verdict.as_ref().filter(explains).cloned();
             self.verdicts.entry(key(rate)).or_default().extend(verdict);
         }
@@ -393,7 +399,7 @@ mod tests {
 
     #[test]
     fn progress_says_what_is_known_and_the_time_to_go() {
-        let range = Plan {
+        let range = SearchPlan {
             goal: CapacityOptions::default().goal,
             fresh: 11,
             first: 5e3,
@@ -401,9 +407,9 @@ mod tests {
             most: 2e7,
             time_s: None,
         };
-        let mut search = Search::new(range);
+        let mut search = LoadSearch::new(range);
         let Turn::Try(next) = search.next() else { panic!("no trial") };
-        let outcome = Outcome::Good { loss_ratio: 0.0 };
+        let outcome = TrialOutcome::Good { loss_ratio: 0.0 };
         search.take(outcome, 1.0);
         let shown = Shown { outcome, loss_ratio: 0.0, latency_us: None };
         let text = told(&search, &next, (&shown, true), Protocol::Udp);
@@ -412,7 +418,7 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with(" s to go"), "{text}");
-        let void = Outcome::Void { is_good: false, loss_ratio: 0.2 };
+        let void = TrialOutcome::Void { is_good: false, loss_ratio: 0.2 };
         let shown = Shown { outcome: void, ..shown };
         let text = |counts| told(&search, &next, (&shown, counts), Protocol::Udp);
         assert!(text(false).contains(": disturbed, to be repeated, "), "{}", text(false));

@@ -10,7 +10,7 @@ use rxpath_record::evidence::Evidence;
 use rxpath_record::manifest::{Manifest, Metric, Trial, VariantSummary};
 use rxpath_record::metric;
 use rxpath_record::verdict::{PairedTrial, Verdict};
-use rxpath_stats::difference::{self, Difference, difference};
+use rxpath_stats::difference::{self, VariantDifference, difference};
 use rxpath_stats::order::unequal_voids;
 use rxpath_stats::{Looks, bootstrap, quantile};
 
@@ -128,7 +128,7 @@ fn found<'a>(
     resolved: &'a Resolved,
     manifest: &Manifest,
     attempts: Attempts,
-) -> Vec<(&'a Compare, Difference)> {
+) -> Vec<(&'a Compare, VariantDifference)> {
     let trials = &resolved.trials;
     let looks = Looks::of(trials.blocks as usize, trials.max_blocks as usize);
     let (asked, mut found): (Vec<_>, Vec<_>) = resolved
@@ -198,7 +198,7 @@ fn noise_floor(resolved: &Resolved, manifest: &Manifest) -> Option<NoiseFloor> {
 /// one; and each is known as closely as the scenario asks, if it does.
 pub fn settled(resolved: &Resolved, manifest: &Manifest) -> bool {
     let precision = resolved.trials.precision_ratio;
-    let precise = |found: &Difference| {
+    let precise = |found: &VariantDifference| {
         precision.is_none_or(|asked| found.precision().is_some_and(|known| known <= asked))
     };
     let found = found(resolved, manifest, Attempts::Valid);

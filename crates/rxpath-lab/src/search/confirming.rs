@@ -6,7 +6,7 @@ use std::ops::Range;
 use rxpath_record::comparison::{Comparison, Effect};
 use rxpath_record::metric::{METRICS, scale};
 use rxpath_stats::Looks;
-use rxpath_stats::difference::{Difference, difference, family};
+use rxpath_stats::difference::{VariantDifference, difference, family};
 use rxpath_tune::auto::{MOST_PAIRS, Phase};
 
 use super::live::answer::SliceOf;
@@ -41,9 +41,9 @@ pub fn compared(slices: &[SliceOf], kept: &BTreeSet<&str>) -> Vec<Comparison> {
     };
     // The traffic's rate is not the settings' doing.
     let metrics = METRICS.iter().map(|metric| metric.name).filter(|name| *name != "received_pps");
-    let (names, mut found): (Vec<&str>, Vec<Difference>) = metrics.filter_map(one).unzip();
+    let (names, mut found): (Vec<&str>, Vec<VariantDifference>) = metrics.filter_map(one).unzip();
     family(&mut found);
-    let comparison = |(name, found): (&str, Difference)| Comparison {
+    let comparison = |(name, found): (&str, VariantDifference)| Comparison {
         metric: name.into(),
         base: START.into(),
         variant: KEPT.into(),

@@ -1,9 +1,10 @@
 //! Which load is next, and when a phase is over.
 
 use super::{
-    BRACKET, End, FRESH_FAILURES, Fresh, Next, OUTWARD, Phase, SHORTS, Search, Step, is_same,
+    BRACKET, FRESH_FAILURES, Fresh, LoadSearch, Next, OUTWARD, Phase, SHORTS, SearchEnd,
+    SearchStep, is_same,
 };
-use crate::load_class::{Class, Goal, Load};
+use crate::load_class::{Class, LoadTrials, SearchGoal};
 
 /// The longest trial of the climb. **Unit** s.
 const SHORT: f64 = 1.0;
@@ -18,25 +19,25 @@ const NEAR: f64 = 0.9;
 /// Trials of the climb that are expected before it began: doublings.
 const DOUBLINGS: f64 = 6.0;
 
-impl Goal {
+impl SearchGoal {
     /// Length of a trial of the climb. **Unit** s.
     pub(super) fn short_s(&self) -> f64 {
         (self.final_s / 3.0).min(SHORT)
     }
 }
 
-impl Search {
+impl LoadSearch {
     /// The next trial of this phase; `None` when the phase or the search has changed.
     pub(super) fn due(&mut self) -> Option<Next> {
         let final_s = self.plan.goal.final_s;
         match self.phase {
             Phase::Climb => {
                 let (rate, seconds) = (self.climb()?, self.plan.goal.short_s());
-                Some(Next { rate, seconds, step: Step::Climb })
+                Some(Next { rate, seconds, step: SearchStep::Climb })
             }
             Phase::Narrow => {
                 let rate = self.narrow()?;
-                Some(Next { rate, seconds: final_s, step: Step::Narrow })
+                Some(Next { rate, seconds: final_s, step: SearchStep::Narrow })
             }
             Phase::Classify { at } => {
                 let rate = match at.filter(|at| self.class(*at) == Class::Undecided) {
@@ -44,10 +45,10 @@ impl Search {
                     None => self.choose()?,
                 };
                 self.phase = Phase::Classify { at: Some(rate) };
-                Some(Next { rate, seconds: final_s, step: Step::Classify })
+                Some(Next { rate, seconds: final_s, step: SearchStep::Classify })
             }
             Phase::Confirm(fresh) => {
-                Some(Next { rate: fresh.rate, seconds: final_s, step: Step::Confirm })
+                Some(Next { rate: fresh.rate, seconds: final_s, step: SearchStep::Confirm })
             }
         }
     }
@@ -110,7 +111,7 @@ impl Search {
             return Some(sure);
         }
         match (lower, roof) {
-            (None, Some(roof)) if roof <= plan.lowest => self.end_with(End::LowestFails),
+            (None, Some(roof)) if roof <= plan.lowest => self.end_with(SearchEnd::LowestFails),
             (None, roof) => {
                 let below = roof.unwrap_or(f64::INFINITY);
                 let single = self.good.filter(|good| *good < below && !is_same(*good, below));
@@ -148,7 +149,7 @@ impl Search {
             return None;
         }
         // One of several trials may be disturbed.
-        let is_bad = |load: &&Load| {
+        let is_bad = |load: &&LoadTrials| {
             let bad_s = load.seconds(false);
             bad_s > 0.0 && bad_s >= load.seconds(true)
         };
@@ -167,7 +168,7 @@ impl Search {
         step
     }
 
-    fn end_with(&mut self, end: End) -> Option<f64> {
+    fn end_with(&mut self, end: SearchEnd) -> Option<f64> {
         self.end = Some(end);
         None
     }
@@ -182,11 +183,11 @@ impl Search {
     }
 
     /// How a search ends whose lower bound is confirmed.
-    fn natural_end(&self) -> End {
+    fn natural_end(&self) -> SearchEnd {
         match (self.upper(), self.ceiling) {
-            (Some(_), _) => End::Found,
-            (None, Some(_)) => End::SenderLimited,
-            (None, None) => End::MostHolds,
+            (Some(_), _) => SearchEnd::Found,
+            (None, Some(_)) => SearchEnd::SenderLimited,
+            (None, None) => SearchEnd::MostHolds,
         }
     }
 
@@ -204,7 +205,7 @@ impl Search {
             self.fresh_upper = Some(fresh.rate);
             let rate = fresh.rate / (1.0 + self.plan.goal.width_ratio);
             if rate < self.plan.lowest || self.fresh_failures == FRESH_FAILURES {
-                self.end = Some(End::FreshFailed);
+                self.end = Some(SearchEnd::FreshFailed);
             } else {
                 self.phase = Phase::Confirm(Fresh { rate, ..Fresh::default() });
             }
@@ -226,7 +227,7 @@ impl Search {
             Phase::Climb | Phase::Narrow => {
                 self.over = Some(now.rate);
                 if now.rate <= self.plan.lowest {
-                    self.end = Some(End::SenderLimited);
+                    self.end = Some(SearchEnd::SenderLimited);
                 }
             }
             Phase::Classify { .. } => self.phase = Phase::Classify { at: None },

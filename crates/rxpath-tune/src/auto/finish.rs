@@ -2,7 +2,7 @@
 
 use rand::seq::SliceRandom;
 use rxpath_stats::Looks;
-use rxpath_stats::paired::{Estimate, Paired};
+use rxpath_stats::paired::{EffectEstimate, Paired};
 use rxpath_stats::student::two_sided;
 
 use super::candidate::Candidate;
@@ -327,7 +327,7 @@ impl Searching<'_> {
         Some((self.limit() * (unit / trials.max(1) as f64).sqrt()).exp_m1())
     }
 
-    fn confirmed_gain(&self) -> Option<Estimate> {
+    fn confirmed_gain(&self) -> Option<EffectEstimate> {
         let (ask, pairs) = self.found.confirmed.as_ref()?;
         pairs.gain(*ask)
     }
@@ -355,6 +355,6 @@ impl Searching<'_> {
     }
 }
 
-fn of(estimate: &Estimate, sign: f64) -> Ratio {
+fn of(estimate: &EffectEstimate, sign: f64) -> Ratio {
     Ratio::of(estimate.value, (estimate.interval.low, estimate.interval.high), sign)
 }

@@ -1,7 +1,7 @@
 //! Pairs of trials, without and with: an effect and its guards at every pair from the fifth on.
 
 use rxpath_stats::Looks;
-use rxpath_stats::paired::{Estimate, Paired};
+use rxpath_stats::paired::{EffectEstimate, Paired};
 use rxpath_stats::student::{normal_cdf, two_sided};
 
 use super::measure::{Broke, Phase};
@@ -44,7 +44,7 @@ pub(super) struct Pairs {
 
 impl Pairs {
     /// The effect on the objective at the level of one analysis.
-    pub fn gain(&self, ask: Ask) -> Option<Estimate> {
+    pub fn gain(&self, ask: Ask) -> Option<EffectEstimate> {
         estimate(&self.objective, ask)
     }
 
@@ -69,7 +69,7 @@ impl Pairs {
         }
     }
 
-    fn is_hopeless(&self, gain: Estimate, ask: Ask) -> bool {
+    fn is_hopeless(&self, gain: EffectEstimate, ask: Ask) -> bool {
         let (now, last) = (self.objective.len() as f64, ask.most as f64);
         if self.objective.len() < HOPE_FROM || gain.scatter == 0.0 {
             return false;
@@ -85,7 +85,7 @@ fn looks(ask: Ask) -> Looks {
 }
 
 /// The effect with its interval at one analysis; `None` under five values.
-pub(super) fn estimate(values: &[f64], ask: Ask) -> Option<Estimate> {
+pub(super) fn estimate(values: &[f64], ask: Ask) -> Option<EffectEstimate> {
     let enough = values.len() >= looks(ask).fewest();
     Some(Paired::of(values).filter(|_| enough)?.at(looks(ask).level(ask.error)))
 }

@@ -1,6 +1,6 @@
 //! What a search found: what was kept and why, what was dropped and why, and the path to it.
 
-use rxpath_stats::Interval;
+use rxpath_stats::ConfidenceInterval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,14 +31,14 @@ pub struct Ratio {
     /// With over without; over 1 is more of the metric.
     pub ratio: f64,
     /// Its interval.
-    pub interval: Interval,
+    pub interval: ConfidenceInterval,
 }
 
 impl Ratio {
     /// From an effect on the logarithmic scale; `sign` is -1 where the scale counts less of the metric as more.
     pub fn of(value: f64, (low, high): (f64, f64), sign: f64) -> Self {
         let ends = [(sign * low).exp(), (sign * high).exp()];
-        let interval = Interval { low: ends[0].min(ends[1]), high: ends[0].max(ends[1]) };
+        let interval = ConfidenceInterval { low: ends[0].min(ends[1]), high: ends[0].max(ends[1]) };
         Self { ratio: (sign * value).exp(), interval }
     }
 }

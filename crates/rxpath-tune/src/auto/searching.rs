@@ -2,7 +2,7 @@
 
 use chacha20::ChaCha8Rng;
 use rand::SeedableRng;
-use rxpath_stats::paired::Estimate;
+use rxpath_stats::paired::EffectEstimate;
 
 use super::candidate::Candidate;
 use super::guard::MetricGuard;
@@ -39,7 +39,7 @@ pub struct Plan<'a> {
 #[derive(Default)]
 pub(super) struct Found {
     pub confirmed: Option<(Ask, Pairs)>,
-    pub contributions: Vec<(usize, Estimate)>,
+    pub contributions: Vec<(usize, EffectEstimate)>,
 }
 
 /// Where a candidate stands.

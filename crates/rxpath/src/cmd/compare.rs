@@ -208,7 +208,7 @@ impl CompareCommand {
         name: &str,
         [base, other]: [Option<&VariantSummary>; 2],
         history: &[&VariantSummary],
-    ) -> Option<difference::Difference> {
+    ) -> Option<difference::VariantDifference> {
         let scale = metric::scale(name);
         let of = |summary: &VariantSummary| summary.metrics.get(name).map(|m| m.values.clone());
         let (one, two) = (of(base?)?, of(other?)?);
@@ -234,7 +234,7 @@ impl Difference {
         }
     }
 
-    fn measured(&mut self, found: &difference::Difference) {
+    fn measured(&mut self, found: &difference::VariantDifference) {
         self.medians = [Some(found.medians.0), Some(found.medians.1)];
         self.effect = Effect::of(found, &self.metric);
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use rxpath_core::Nanos;
 use rxpath_load::quantiles::Quantiles;
 use rxpath_record::manifest::Trial;
-use rxpath_stats::load_search::Outcome;
+use rxpath_stats::load_search::TrialOutcome::{self, Bad, Good, Short, Void};
 use rxpath_stats::quantile::needed_values;
 
 use crate::scenario::spec::Protocol;
@@ -154,7 +154,7 @@ impl Latency {
 /// What a trial showed at its target rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Shown {
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
     pub loss_ratio: f64,
     pub latency_us: Option<f64>,
 }
@@ -195,9 +195,9 @@ impl Objectives {
         } else {
             self.of_requests(trial, target, protocol)?
         };
-        if trial.void.is_some() && shown.outcome != Outcome::Short {
-            let is_good = matches!(shown.outcome, Outcome::Good { .. });
-            shown.outcome = Outcome::Void { is_good, loss_ratio: shown.loss_ratio };
+        if trial.void.is_some() && shown.outcome != Short {
+            let is_good = matches!(shown.outcome, Good { .. });
+            shown.outcome = Void { is_good, loss_ratio: shown.loss_ratio };
         }
         Some(shown)
     }
@@ -213,11 +213,11 @@ impl Objectives {
         let loss_ratio = metric("loss_ratio")?.max(0.0);
         let keeps_up = delivered >= KEPT_UP_RATIO * self.must_arrive(offered);
         let outcome = if loss_ratio > self.loss_ratio || !keeps_up {
-            Outcome::Bad { loss_ratio }
+            Bad { loss_ratio }
         } else if offered < REACHED_RATIO * target {
-            Outcome::Short
+            Short
         } else {
-            Outcome::Good { loss_ratio }
+            Good { loss_ratio }
         };
         Some(Shown { outcome, loss_ratio, latency_us: None })
     }
@@ -242,11 +242,11 @@ impl Objectives {
             .latency
             .is_some_and(|latency| latency_us.is_none_or(|us| us * 1e3 >= latency.below.0 as f64));
         let outcome = if failed > self.loss_ratio || too_late {
-            Outcome::Bad { loss_ratio }
+            Bad { loss_ratio }
         } else if answered < REACHED_RATIO * self.must_arrive(target) {
-            if client_limits(trial) { Outcome::Short } else { Outcome::Bad { loss_ratio } }
+            if client_limits(trial) { Short } else { Bad { loss_ratio } }
         } else {
-            Outcome::Good { loss_ratio }
+            Good { loss_ratio }
         };
         Some(Shown { outcome, loss_ratio, latency_us })
     }
@@ -303,7 +303,7 @@ mod tests {
         Objectives { loss_ratio: 0.001, latency }
     }
 
-    fn of_udp(trial: &Trial) -> Outcome {
+    fn of_udp(trial: &Trial) -> TrialOutcome {
         objectives(None).judge(trial, 100.0, Protocol::Udp).unwrap().outcome
     }
 
@@ -341,15 +341,15 @@ mod tests {
 
     #[test]
     fn a_trial_of_datagrams_is_judged_by_loss_and_by_keeping_up() {
-        assert_eq!(of_udp(&datagrams(100.0, 100.0, 0.001)), Outcome::Good { loss_ratio: 0.001 });
-        assert_eq!(of_udp(&datagrams(100.0, 99.0, 0.01)), Outcome::Bad { loss_ratio: 0.01 });
+        assert_eq!(of_udp(&datagrams(100.0, 100.0, 0.001)), Good { loss_ratio: 0.001 });
+        assert_eq!(of_udp(&datagrams(100.0, 99.0, 0.01)), Bad { loss_ratio: 0.01 });
         // A large buffer took the rest.
-        assert_eq!(of_udp(&datagrams(100.0, 95.0, 0.0)), Outcome::Bad { loss_ratio: 0.0 });
-        assert_eq!(of_udp(&datagrams(90.0, 90.0, 0.0)), Outcome::Short);
+        assert_eq!(of_udp(&datagrams(100.0, 95.0, 0.0)), Bad { loss_ratio: 0.0 });
+        assert_eq!(of_udp(&datagrams(90.0, 90.0, 0.0)), Short);
         // More than it takes already.
-        assert_eq!(of_udp(&datagrams(90.0, 80.0, 0.1)), Outcome::Bad { loss_ratio: 0.1 });
+        assert_eq!(of_udp(&datagrams(90.0, 80.0, 0.1)), Bad { loss_ratio: 0.1 });
         // The end of the trial delivered what the ramp had left.
-        assert_eq!(of_udp(&datagrams(100.0, 101.0, -0.01)), Outcome::Good { loss_ratio: 0.0 });
+        assert_eq!(of_udp(&datagrams(100.0, 101.0, -0.01)), Good { loss_ratio: 0.0 });
         assert_eq!(objectives(None).judge(&trial(&[]), 100.0, Protocol::Udp), None);
     }
 
@@ -358,13 +358,13 @@ mod tests {
         let tenth = Objectives { loss_ratio: 0.1, latency: None };
         let of = |trial: &Trial, protocol| tenth.judge(trial, 100.0, protocol).unwrap().outcome;
         let udp = |delivered, loss| of(&datagrams(100.0, delivered, loss), Protocol::Udp);
-        assert_eq!(udp(93.0, 0.07), Outcome::Good { loss_ratio: 0.07 });
-        assert_eq!(udp(89.0, 0.11), Outcome::Bad { loss_ratio: 0.11 });
+        assert_eq!(udp(93.0, 0.07), Good { loss_ratio: 0.07 });
+        assert_eq!(udp(89.0, 0.11), Bad { loss_ratio: 0.11 });
         // A buffer hides a loss that is too large.
-        assert_eq!(udp(85.0, 0.05), Outcome::Bad { loss_ratio: 0.05 });
+        assert_eq!(udp(85.0, 0.05), Bad { loss_ratio: 0.05 });
         let requests = |answered| of(&trial(&[("achieved_rps", answered)]), Protocol::Http);
-        assert!(matches!(requests(93.0), Outcome::Good { .. }));
-        assert!(matches!(requests(85.0), Outcome::Bad { .. }));
+        assert!(matches!(requests(93.0), Good { .. }));
+        assert!(matches!(requests(85.0), Bad { .. }));
     }
 
     #[test]
@@ -374,9 +374,9 @@ mod tests {
             ..datagrams(100.0, delivered, loss)
         };
         let found = of_udp(&void(100.0, 0.0));
-        assert_eq!(found, Outcome::Void { is_good: true, loss_ratio: 0.0 });
+        assert_eq!(found, Void { is_good: true, loss_ratio: 0.0 });
         let found = of_udp(&void(50.0, 0.5));
-        assert_eq!(found, Outcome::Void { is_good: false, loss_ratio: 0.5 });
+        assert_eq!(found, Void { is_good: false, loss_ratio: 0.5 });
     }
 
     #[test]
@@ -385,12 +385,12 @@ mod tests {
             let made = trial(&[("achieved_rps", answered), ("response_time_p99_us", p99)]);
             objectives(latency).judge(&made, 100.0, Protocol::Http).unwrap()
         };
-        assert!(matches!(judge(None, 99.0, 9e6).outcome, Outcome::Good { .. }));
-        assert!(matches!(judge(Some("p99<2ms"), 99.0, 1999.0).outcome, Outcome::Good { .. }));
-        assert!(matches!(judge(Some("p99<2ms"), 99.0, 2000.0).outcome, Outcome::Bad { .. }));
-        assert!(matches!(judge(Some("p90<2ms"), 99.0, 1.0).outcome, Outcome::Bad { .. }));
+        assert!(matches!(judge(None, 99.0, 9e6).outcome, Good { .. }));
+        assert!(matches!(judge(Some("p99<2ms"), 99.0, 1999.0).outcome, Good { .. }));
+        assert!(matches!(judge(Some("p99<2ms"), 99.0, 2000.0).outcome, Bad { .. }));
+        assert!(matches!(judge(Some("p90<2ms"), 99.0, 1.0).outcome, Bad { .. }));
         let slow = judge(None, 90.0, 100.0);
-        assert!(matches!(slow.outcome, Outcome::Bad { .. }) && slow.latency_us == Some(100.0));
+        assert!(matches!(slow.outcome, Bad { .. }) && slow.latency_us == Some(100.0));
         assert!((slow.loss_ratio - 0.1).abs() < 1e-9);
     }
 
@@ -403,8 +403,8 @@ mod tests {
         let judge =
             |latency| objectives(Some(latency)).judge(&made, 100.0, Protocol::Http).unwrap();
         assert_eq!(judge("p99<2ms").latency_us, Some(1500.0));
-        assert!(matches!(judge("p99<2ms").outcome, Outcome::Good { .. }));
-        assert!(matches!(judge("p99<1ms").outcome, Outcome::Bad { .. }));
+        assert!(matches!(judge("p99<2ms").outcome, Good { .. }));
+        assert!(matches!(judge("p99<1ms").outcome, Bad { .. }));
     }
 
     #[test]
@@ -414,9 +414,9 @@ mod tests {
         made.evidence.sender_threads = thread(0.99);
         made.evidence.receiver_threads = thread(0.3);
         let judge = |made: &Trial| objectives(None).judge(made, 100.0, Protocol::TcpRr).unwrap();
-        assert_eq!(judge(&made).outcome, Outcome::Short);
+        assert_eq!(judge(&made).outcome, Short);
         made.evidence.receiver_threads = thread(0.99);
-        assert!(matches!(judge(&made).outcome, Outcome::Bad { .. }));
+        assert!(matches!(judge(&made).outcome, Bad { .. }));
     }
 
     #[test]
@@ -430,9 +430,9 @@ mod tests {
                     if protocol == Protocol::Http { client(&http) } else { client(&tcp) };
                 objectives(None).judge(&made, 100.0, protocol).unwrap().outcome
             };
-            assert_eq!(judge(10.0, 90), Outcome::Bad { loss_ratio: 0.1 }, "{protocol:?}");
-            assert_eq!(judge(10.0, 99_990), Outcome::Good { loss_ratio: 1e-4 }, "{protocol:?}");
-            assert_eq!(judge(0.0, 99_990), Outcome::Good { loss_ratio: 0.0 }, "{protocol:?}");
+            assert_eq!(judge(10.0, 90), Bad { loss_ratio: 0.1 }, "{protocol:?}");
+            assert_eq!(judge(10.0, 99_990), Good { loss_ratio: 1e-4 }, "{protocol:?}");
+            assert_eq!(judge(0.0, 99_990), Good { loss_ratio: 0.0 }, "{protocol:?}");
         }
     }
 

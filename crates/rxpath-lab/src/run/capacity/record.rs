@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rxpath_record::capacity::{Capacity, CapacityGoal, FreshTrials, LoadClass, TriedLoad};
 use rxpath_record::verdict::{Stage, Verdict};
-use rxpath_stats::load_class::Load;
-use rxpath_stats::load_search::{Bounds, End, Search};
+use rxpath_stats::load_class::LoadTrials;
+use rxpath_stats::load_search::{LoadBounds, LoadSearch, SearchEnd};
 
 use super::CapacityOptions;
 use crate::scenario::spec::{Protocol, Variant};
@@ -31,8 +31,8 @@ pub(super) fn unit(protocol: Protocol) -> &'static str {
 pub(super) fn record(
     variant: &Variant,
     ask: &CapacityOptions,
-    search: &Search,
-    ended: Option<End>,
+    search: &LoadSearch,
+    ended: Option<SearchEnd>,
     left: &Left,
 ) -> Capacity {
     let (bounds, goal) = (search.bounds(), search.goal());
@@ -70,7 +70,7 @@ pub(super) fn key(rate: f64) -> u64 {
     rate.round() as u64
 }
 
-fn tried(load: &Load, search: &Search, bounds: &Bounds, left: &Left) -> TriedLoad {
+fn tried(load: &LoadTrials, search: &LoadSearch, bounds: &LoadBounds, left: &Left) -> TriedLoad {
     let is = |bound: Option<f64>| bound.is_some_and(|bound| key(bound) == key(load.rate));
     TriedLoad {
         rate_per_s: load.rate.round(),

@@ -2,7 +2,7 @@
 
 use rxpath_core::Nanos;
 use rxpath_core::units::si;
-use rxpath_stats::load_search::{Next, Outcome, Search};
+use rxpath_stats::load_search::{LoadSearch, Next, TrialOutcome};
 
 use super::objective::Shown;
 use super::record::unit;
@@ -10,19 +10,19 @@ use crate::scenario::spec::Protocol;
 
 /// What was tried, what came of it, what is known, and how long it may still take.
 pub(super) fn told(
-    search: &Search,
+    search: &LoadSearch,
     next: &Next,
     (shown, counts): (&Shown, bool),
     protocol: Protocol,
 ) -> String {
     let unit = unit(protocol);
     let came = match shown.outcome {
-        Outcome::Good { .. } => "holds",
-        Outcome::Bad { .. } => "fails",
-        Outcome::Short => "the sender does not reach it",
-        Outcome::Void { .. } if !counts => "disturbed, to be repeated",
-        Outcome::Void { is_good: true, .. } => "holds, though disturbed",
-        Outcome::Void { is_good: false, .. } => "fails, though disturbed",
+        TrialOutcome::Good { .. } => "holds",
+        TrialOutcome::Bad { .. } => "fails",
+        TrialOutcome::Short => "the sender does not reach it",
+        TrialOutcome::Void { .. } if !counts => "disturbed, to be repeated",
+        TrialOutcome::Void { is_good: true, .. } => "holds, though disturbed",
+        TrialOutcome::Void { is_good: false, .. } => "fails, though disturbed",
     };
     let figure = match shown.latency_us {
         Some(us) => format!("latency {}", Nanos((us * 1e3) as u64)),

@@ -12,7 +12,7 @@ use super::cost;
 use crate::cmd::tune::shown::change_line;
 
 pub fn span(ratio: &Ratio) -> String {
-    let rxpath_stats::Interval { low, high } = ratio.interval;
+    let rxpath_stats::ConfidenceInterval { low, high } = ratio.interval;
     format!("{:.3} (95 % interval {low:.3} to {high:.3})", ratio.ratio)
 }
 
