@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use rxpath_core::{IntoMap, SchedClass};
 use rxpath_load::udp::serve::options::ServeEngine;
 use rxpath_model::calibration::Calibration;
-use rxpath_model::sim::outcome::Stage;
+use rxpath_model::sim::outcome::StageFigures;
 use rxpath_model::sim::{Parameters, Values};
 use rxpath_record::evidence::Evidence;
 use rxpath_record::ledger::Place;
@@ -89,7 +89,7 @@ pub fn figures(values: &Values) -> Result<Metrics, SimulationError> {
         (LOSS.to_owned(), (1.0 - figures.delivered_pps / figures.offered_pps.max(1.0)).max(0.0)),
     ]);
     let offered = figures.offered_pps * figures.window_ns as f64 / 1e9;
-    let real = |stage: &&Stage| stage.stage != "ring" || parameters.ring < NO_RING;
+    let real = |stage: &&StageFigures| stage.stage != "ring" || parameters.ring < NO_RING;
     for stage in figures.stages.iter().filter(real) {
         let loss = stage.window_dropped_packets as f64 / offered.max(1.0);
         said.insert(format!("{}{STAGE_LOSS}", stage.stage), loss);

@@ -41,7 +41,7 @@ pub struct Bound {
 
 /// A bound that was not computed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Missing {
+pub struct MissingBound {
     /// Its name.
     pub bound: String,
     /// The parameters without which it says nothing.
@@ -50,20 +50,20 @@ pub struct Missing {
 
 /// All answers.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Bounds {
+pub struct FluidBounds {
     /// By name, in the order of the path.
     #[serde(serialize_with = "by_name")]
     #[schemars(with = "BTreeMap<String, Bound>")]
     pub bounds: Vec<(&'static str, Bound)>,
     /// What more parameters would answer.
-    pub not_computed: Vec<Missing>,
+    pub not_computed: Vec<MissingBound>,
 }
 
 fn by_name<S: Serializer>(all: &[(&'static str, Bound)], to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(all.iter().map(|(name, bound)| (name, bound)))
 }
 
-impl Bounds {
+impl FluidBounds {
     /// A number of a bound, where both are there.
     pub fn value(&self, bound: &str, key: &str) -> Option<&Value> {
         self.bounds.iter().find(|(name, _)| *name == bound)?.1.values.get(key)
@@ -95,17 +95,17 @@ const LAWS: &[Law] = &[
 ];
 
 /// Computes every bound for which the parameters suffice.
-pub fn bounds(parameters: &Parameters) -> Result<Bounds, BadParameters> {
+pub fn bounds(parameters: &Parameters) -> Result<FluidBounds, BadParameters> {
     parameters.check()?;
     let known = serde_json::to_value(parameters).unwrap_or_default();
-    let mut out = Bounds { bounds: Vec::new(), not_computed: Vec::new() };
+    let mut out = FluidBounds { bounds: Vec::new(), not_computed: Vec::new() };
     for law in LAWS {
         // One of several may do: `truesize or size`.
         let lacks = |name: &&&str| !name.split(" or ").any(|one| Parameters::knows(&known, one));
         let needs: Vec<String> = law.needs.iter().filter(lacks).map(ToString::to_string).collect();
         match (law.compute)(parameters) {
             Some(bound) if needs.is_empty() => out.bounds.push((law.name, bound)),
-            _ => out.not_computed.push(Missing { bound: law.name.into(), needs }),
+            _ => out.not_computed.push(MissingBound { bound: law.name.into(), needs }),
         }
     }
     Ok(out)

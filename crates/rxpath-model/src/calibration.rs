@@ -27,7 +27,7 @@ pub struct Calibration {
     /// RFC 3339, UTC.
     pub made: String,
     /// Where.
-    pub host: Host,
+    pub host: CalibratedHost,
     /// On which device and with which datagrams.
     pub conditions: Conditions,
     /// By the simulator's key.
@@ -38,7 +38,7 @@ pub struct Calibration {
 
 /// Properties of the host that determine costs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Host {
+pub struct CalibratedHost {
     /// Kernel release.
     pub kernel: String,
     /// CPU model.
@@ -134,7 +134,7 @@ impl Calibration {
     }
 
     /// In what `host` differs from the calibrated one; nothing when it is the same.
-    pub fn differs_from(&self, host: &Host) -> Option<String> {
+    pub fn differs_from(&self, host: &CalibratedHost) -> Option<String> {
         let said = [
             ("kernel", &self.host.kernel, &host.kernel),
             ("CPU", &self.host.cpu_model, &host.cpu_model),

@@ -37,7 +37,7 @@ pub enum FileError {
 
 /// One case with what came out of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Case {
+pub struct EvaluatedCase {
     /// The case's own name; `#N` (its place in the list, from 0) when it has none.
     pub id: String,
     /// The outputs by name; empty when nothing can be computed.
@@ -51,7 +51,7 @@ pub struct Case {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Evaluated {
     /// The cases.
-    pub cases: Vec<Case>,
+    pub cases: Vec<EvaluatedCase>,
 }
 
 impl Evaluated {
@@ -72,7 +72,7 @@ pub fn evaluate(text: &str) -> Result<Evaluated, FileError> {
     if cases.is_empty() {
         return Err(FileError::Empty);
     }
-    let mut evaluated: Vec<Case> = Vec::with_capacity(cases.len());
+    let mut evaluated: Vec<EvaluatedCase> = Vec::with_capacity(cases.len());
     let mut places = HashMap::new();
     for (at, case) in cases.iter().enumerate() {
         let mut case = one(at, case);
@@ -92,10 +92,11 @@ fn reason(error: &serde_json::Error) -> String {
     text.split(" at line ").next().unwrap_or(&text).to_owned()
 }
 
-fn one(at: usize, case: &Value) -> Case {
+fn one(at: usize, case: &Value) -> EvaluatedCase {
     let id = case.get("id").and_then(Value::as_str).map_or_else(|| format!("#{at}"), str::to_owned);
     let text = |key: &str| case.get(key).and_then(Value::as_str);
-    let refused = |problem| Case { id: id.clone(), outputs: Map::new(), problem: Some(problem) };
+    let refused =
+        |problem| EvaluatedCase { id: id.clone(), outputs: Map::new(), problem: Some(problem) };
     let Some(kind) = text("kind") else {
         return refused(Problem::bad("kind", "it is missing or not a string"));
     };
@@ -108,7 +109,7 @@ fn one(at: usize, case: &Value) -> Case {
     match (known.compute)(&Inputs::new(inputs)) {
         Ok(outputs) => {
             let (outputs, problem) = outputs.into_parts();
-            Case { id, outputs, problem }
+            EvaluatedCase { id, outputs, problem }
         }
         Err(problem) => refused(problem),
     }

@@ -31,7 +31,7 @@ pub type Compute = fn(&Inputs) -> Result<Outputs, Problem>;
 
 /// A kind of cases.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct CaseKind {
     /// The name in the field `kind` of a case.
     pub name: &'static str,
     /// Its formula.
@@ -39,7 +39,7 @@ pub struct Kind {
 }
 
 /// Every kind.
-pub const ALL: &[Kind] = &[
+pub const ALL: &[CaseKind] = &[
     mm1k::KIND,
     md1k::KIND,
     mm1::KIND,

@@ -5,8 +5,8 @@
 //! seed give the same bytes. Memory depends on queues, flows and samples, never on the simulated time, and nothing is
 //! allocated per packet.
 //!
-//! Pure: parameters and a trace come in, an [`Outcome`] goes out. What a simulated kernel counts is closed by the same
-//! ledger as a real one's counters.
+//! Pure: parameters and a trace come in, a [`SimulationOutcome`] goes out. What a simulated kernel counts is closed by
+//! the same ledger as a real one's counters.
 //!
 //! **Caveat** what is not modelled is listed in `docs/explanation/model.md`.
 
@@ -33,13 +33,16 @@ mod world;
 
 pub use arrivals::Trace;
 pub use given::Values;
-pub use outcome::Outcome;
+pub use outcome::SimulationOutcome;
 pub use parameters::Parameters;
 pub use trace::{TraceError, TraceReader};
 pub use values::ParameterError;
 
 /// Runs a simulation; `trace` is what the law `trace` reads its packets from.
-pub fn simulate(parameters: &Parameters, trace: Option<Trace<'_>>) -> Result<Outcome, TraceError> {
+pub fn simulate(
+    parameters: &Parameters,
+    trace: Option<Trace<'_>>,
+) -> Result<SimulationOutcome, TraceError> {
     let mut world = world::World::new(parameters, trace);
     world.run();
     match world.source.broken.take() {

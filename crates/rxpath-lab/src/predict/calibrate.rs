@@ -8,7 +8,7 @@ use rxpath_host::Root;
 use rxpath_host::read::environment;
 use rxpath_model::calibration::fit::{self, Stolen, TooNoisy};
 use rxpath_model::calibration::passes::{Sums, passes};
-use rxpath_model::calibration::{Calibration, Conditions, Estimate, Host, SCHEMA};
+use rxpath_model::calibration::{CalibratedHost, Calibration, Conditions, Estimate, SCHEMA};
 use rxpath_record::manifest::Trial;
 
 pub use self::watch::CalibrationObserver;
@@ -58,7 +58,7 @@ pub fn calibration(measured: &Measured<'_, '_>, made: &str) -> Result<Calibratio
 }
 
 /// The properties of this host that decide its costs.
-pub fn this_host() -> Host {
+pub fn this_host() -> CalibratedHost {
     let facts = environment::collect(&Root::host());
     let text = |name: &str| {
         let value = facts.get(name).and_then(|fact| fact.value());
@@ -66,7 +66,7 @@ pub fn this_host() -> Host {
     };
     let count =
         facts.get("cpu.count").and_then(|fact| fact.value()).and_then(serde_json::Value::as_u64);
-    Host {
+    CalibratedHost {
         kernel: text("kernel.release").unwrap_or_default(),
         cpu_model: text("cpu.model").unwrap_or_default(),
         cpus_count: count.unwrap_or(0) as u32,

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use rxpath_core::{Fact, IntoMap, Warning};
-use rxpath_model::sim::{Outcome as Simulation, Parameters};
+use rxpath_model::sim::{Parameters, SimulationOutcome};
 use rxpath_record::environment::{Environment, HostFacts};
 use rxpath_record::event::{Event, What};
 use rxpath_record::manifest::{Manifest, Metric, Status, Trial, VariantSummary};
@@ -27,7 +27,7 @@ const VARIANT: &str = "simulated";
 pub fn write(
     (base, command, version): (&Path, Vec<String>, &str),
     parameters: &Parameters,
-    simulation: &Simulation,
+    simulation: &SimulationOutcome,
     warnings: &[Warning],
 ) -> Result<PathBuf, RunError> {
     let random = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
@@ -68,7 +68,7 @@ pub fn write(
     writer.finish(manifest)
 }
 
-fn manifest(p: &Parameters, simulation: &Simulation, warnings: &[Warning]) -> Manifest {
+fn manifest(p: &Parameters, simulation: &SimulationOutcome, warnings: &[Warning]) -> Manifest {
     let figures = &simulation.figures;
     let metrics = BTreeMap::from([
         ("delivered_pps".to_owned(), figures.delivered_pps),
@@ -109,7 +109,7 @@ fn manifest(p: &Parameters, simulation: &Simulation, warnings: &[Warning]) -> Ma
 }
 
 fn trial(
-    simulation: &Simulation,
+    simulation: &SimulationOutcome,
     metrics: BTreeMap<String, f64>,
     verdict: rxpath_record::verdict::Verdict,
 ) -> Trial {

@@ -7,7 +7,7 @@ use rxpath_core::Warning;
 use rxpath_core::number::counted;
 use rxpath_model::sim::parameters::Law;
 use rxpath_model::sim::{
-    self, Outcome, ParameterError, Parameters, Trace, TraceError, TraceReader,
+    self, ParameterError, Parameters, SimulationOutcome, Trace, TraceError, TraceReader,
 };
 use thiserror::Error;
 
@@ -39,7 +39,7 @@ pub enum SimulationError {
 ///
 /// # Errors
 /// If a trace can't be opened or read; the error names the trace.
-pub fn simulate(parameters: &Parameters) -> Result<Outcome, SimulationError> {
+pub fn simulate(parameters: &Parameters) -> Result<SimulationOutcome, SimulationError> {
     let Law::Trace { file } = &parameters.law else {
         let unnamed = |source| SimulationError::Trace { file: String::new(), source };
         return sim::simulate(parameters, None).map_err(unnamed);
@@ -53,7 +53,7 @@ pub fn simulate(parameters: &Parameters) -> Result<Outcome, SimulationError> {
 }
 
 /// What a simulation leaves open or estimates.
-pub fn warnings(parameters: &Parameters, outcome: &Outcome) -> Vec<Warning> {
+pub fn warnings(parameters: &Parameters, outcome: &SimulationOutcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if outcome.ledger.offered_packets == 0 {
         warnings.push(

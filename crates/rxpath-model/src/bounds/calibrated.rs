@@ -48,7 +48,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::calibration::{Conditions, Estimate, Host, SCHEMA};
+    use crate::calibration::{CalibratedHost, Conditions, Estimate, SCHEMA};
 
     fn made() -> Calibration {
         let costs = [
@@ -66,7 +66,7 @@ mod tests {
         Calibration {
             schema: SCHEMA.into(),
             made: String::new(),
-            host: Host::default(),
+            host: CalibratedHost::default(),
             conditions: Conditions { size_bytes: 32, ..Conditions::default() },
             parameters: BTreeMap::from(costs),
             caveats: Vec::new(),

@@ -94,7 +94,7 @@ fn made() -> Calibration {
     Calibration {
         schema: SCHEMA.into(),
         made: "2026-11-21T00:00:00Z".into(),
-        host: Host {
+        host: CalibratedHost {
             kernel: "6.18.0".into(),
             cpu_model: "x".into(),
             cpus_count: 2,
@@ -118,7 +118,8 @@ fn a_file_is_read_back_and_applied() {
     calibration.apply(&mut values).unwrap();
     assert_eq!(values.to_json()["reader.packet_ns"], 612);
     assert_eq!(calibration.differs_from(&calibration.host), None);
-    let other = Host { kernel: "6.19.0".into(), cpus_count: 4, ..calibration.host.clone() };
+    let other =
+        CalibratedHost { kernel: "6.19.0".into(), cpus_count: 4, ..calibration.host.clone() };
     let told = calibration.differs_from(&other).unwrap();
     assert!(told.contains("kernel is 6.18.0") && told.contains("2 CPUs, this 4"), "{told}");
 }

@@ -5,11 +5,11 @@
 //! **Source** W. Feller, An Introduction to Probability Theory I, chapter II.5.
 
 use crate::inputs::{Code, Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 use crate::poisson;
 
 /// The kind.
-pub const KIND: Kind = Kind { name: "F equal flows hashed uniformly on Q queues", compute };
+pub const KIND: CaseKind = CaseKind { name: "F equal flows hashed uniformly on Q queues", compute };
 
 /// Multiplications beyond which the exact sum is not formed.
 const MOST_WORK: f64 = 3e9;

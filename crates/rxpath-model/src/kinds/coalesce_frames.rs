@@ -4,12 +4,12 @@
 //! `E[M]/lambda`, the batch `1 + E[M]`, and the packet-time held `E[M(M+1)]/(2 lambda)`: Fubini on `min(T, Erlang)`.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 use crate::poisson;
 
 /// The kind.
-pub const KIND: Kind =
-    Kind { name: "interrupt coalescing usecs T or frames F, zero service time", compute };
+pub const KIND: CaseKind =
+    CaseKind { name: "interrupt coalescing usecs T or frames F, zero service time", compute };
 
 /// E[M] and E[M^2] of `M = min(A, most)`, A Poisson.
 fn moments(mean: f64, most: u64) -> (f64, f64) {

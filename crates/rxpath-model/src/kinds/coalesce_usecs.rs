@@ -5,10 +5,10 @@
 //! Assumes Poisson arrivals, no frame limit, no cost of the interrupt itself.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind {
+pub const KIND: CaseKind = CaseKind {
     name: "M/D/1 with setup T (rx-usecs timer armed by the first packet of an idle period, exhaustive poll)",
     compute,
 };

@@ -5,12 +5,12 @@
 //! and interrupts that cost nothing. The chain is cut where its tail has vanished and solved without subtraction.
 
 use crate::inputs::{Code, Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 use crate::poisson;
-use crate::queue::banded::{Row, stationary};
+use crate::queue::banded::{TransitionRow, stationary};
 
 /// The kind.
-pub const KIND: Kind = Kind {
+pub const KIND: CaseKind = CaseKind {
     name: "gated limited poll loop: a poll takes the min(n,B) packets present at its start, lasts c_poll+k c_pkt, \
            infinite ring, no coalescing; poll again at once if packets remain, else interrupt on the next arrival \
            (zero interrupt cost)",
@@ -81,10 +81,10 @@ impl Poll {
         (states, states * width * (drift + width).min(states))
     }
 
-    fn rows(&self, states: usize) -> Vec<Row> {
+    fn rows(&self, states: usize) -> Vec<TransitionRow> {
         let row = |waiting: usize| {
             if waiting == 0 {
-                return Row { first: 1, p: vec![1.0] };
+                return TransitionRow { first: 1, p: vec![1.0] };
             }
             let kept = (waiting as u64).saturating_sub(self.budget) as usize;
             let mean = self.arrivals_pps * self.duration(waiting);
@@ -98,14 +98,14 @@ impl Poll {
             while first + p.len() < states - 1 {
                 let next = poisson::at(mean, arrivals);
                 if next < RAREST && arrivals as f64 > mean {
-                    return Row { first, p };
+                    return TransitionRow { first, p };
                 }
                 p.push(next);
                 left -= next;
                 arrivals += 1;
             }
             p.push(left.max(0.0));
-            Row { first, p }
+            TransitionRow { first, p }
         };
         (0..states).map(row).collect()
     }

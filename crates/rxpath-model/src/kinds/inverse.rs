@@ -4,10 +4,10 @@
 //! `lambda c_s + g c_a = 1`; a lossless run at `lam200` says `c_s + c_a <= 1/lam200`.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind {
+pub const KIND: CaseKind = CaseKind {
     name: "inverse calibration of the paper's UDP runs with the one-CPU livelock line \
            (receiver: one Pentium II 350 MHz)",
     compute,

@@ -5,12 +5,12 @@
 use serde_json::{Map, Value};
 
 use crate::inputs::{Inputs, Least, Outputs, Problem, number};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 use crate::kinds::token_cbr::stalls_ms;
 
 /// The kind.
-pub const KIND: Kind =
-    Kind { name: "line rate and time to exhaust D tokens with no refill", compute };
+pub const KIND: CaseKind =
+    CaseKind { name: "line rate and time to exhaust D tokens with no refill", compute };
 
 /// Preamble, start delimiter and inter-frame gap.
 const BESIDE_BYTES: f64 = 20.0;

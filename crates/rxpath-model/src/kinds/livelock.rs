@@ -7,10 +7,10 @@
 use serde_json::{Map, Value};
 
 use crate::inputs::{Inputs, Least, Outputs, Problem, number};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind {
+pub const KIND: CaseKind = CaseKind {
     name: "one CPU, softirq c_s per packet preempts an application of c_a per packet",
     compute,
 };

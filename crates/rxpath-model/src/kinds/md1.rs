@@ -3,11 +3,11 @@
 //! Quantiles are roots of P(W > t), computed from positive terms in [`crate::queue::fixed_service::Waiting`].
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 use crate::queue::fixed_service::Waiting;
 
 /// The kind.
-pub const KIND: Kind = Kind { name: "M/D/1", compute };
+pub const KIND: CaseKind = CaseKind { name: "M/D/1", compute };
 
 /// The mean wait in units of the service time (Pollaczek and Khinchine).
 pub fn mean_wait(rho: f64) -> f64 {

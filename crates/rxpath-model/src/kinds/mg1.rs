@@ -3,10 +3,10 @@
 //! **Source** Pollaczek 1930, Khinchine 1932; Kleinrock, Queueing Systems I, section 5.6: `lambda E[S^2]/(2(1-rho))`.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind { name: "M/G/1", compute };
+pub const KIND: CaseKind = CaseKind { name: "M/G/1", compute };
 
 fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let arrivals = inputs.not_negative("lam")?;

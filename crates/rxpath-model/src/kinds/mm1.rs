@@ -3,10 +3,10 @@
 //! **Source** L. Kleinrock, Queueing Systems I, 1975, section 3.2: the sojourn is exponential with `mu - lambda`.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind { name: "M/M/1", compute };
+pub const KIND: CaseKind = CaseKind { name: "M/M/1", compute };
 
 fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let (arrivals, service) = (inputs.not_negative("lam")?, inputs.positive("mu")?);

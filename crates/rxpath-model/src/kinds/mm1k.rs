@@ -4,10 +4,10 @@
 //! made of `e^x - 1`, so that loads near 1 and large `K` lose no digits and need no loop.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind { name: "M/M/1/K", compute };
+pub const KIND: CaseKind = CaseKind { name: "M/M/1/K", compute };
 
 /// What an M/M/1/K queue does.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,10 +3,10 @@
 //! **Source** A. K. Erlang, 1917; the recursion of B is stable for any number of servers.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind { name: "M/M/c (c threads reading one socket)", compute };
+pub const KIND: CaseKind = CaseKind { name: "M/M/c (c threads reading one socket)", compute };
 
 /// Erlang B: `servers` servers without a queue, offered `load` service times of work per service time.
 pub fn erlang_b(servers: u64, load: f64) -> f64 {

@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use crate::inputs::{Code, Inputs, Least, Outputs, Problem, number, whole};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind {
+pub const KIND: CaseKind = CaseKind {
     name: "NAPIs x queued packets on one CPU, no arrivals, weight 64, netdev_budget 300, no time limit hit",
     compute,
 };
@@ -31,7 +31,7 @@ const MOST_POLLS: u64 = 50_000_000;
 
 /// What the passes did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Passes {
+pub struct SoftirqPasses {
     /// Packets of the first passes.
     pub first: Vec<u64>,
     /// Packets before ksoftirqd was woken; nothing when it was not.
@@ -45,8 +45,8 @@ pub struct Passes {
 }
 
 /// Walks the passes over these rings.
-pub fn walk(rings: &[u64]) -> Passes {
-    let mut got = Passes::default();
+pub fn walk(rings: &[u64]) -> SoftirqPasses {
+    let mut got = SoftirqPasses::default();
     let mut list: VecDeque<u64> = rings.iter().copied().collect();
     let mut inline = 0;
     while !list.is_empty() {

@@ -5,11 +5,13 @@
 //! Written so that the mean equal to the drain, where the decay `eta` is 0, is no special case.
 
 use crate::inputs::{Code, Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind =
-    Kind { name: "one exponential on/off fluid source into buffer B, constant drain c", compute };
+pub const KIND: CaseKind = CaseKind {
+    name: "one exponential on/off fluid source into buffer B, constant drain c",
+    compute,
+};
 
 /// A source with its drain.
 #[derive(Clone, Copy, Debug)]

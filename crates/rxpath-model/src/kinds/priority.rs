@@ -3,10 +3,10 @@
 //! **Source** R. Conway, W. Maxwell, L. Miller, Theory of Scheduling, 1967; Kleinrock, Queueing Systems II, 3.4.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind {
+pub const KIND: CaseKind = CaseKind {
     name: "two independent Poisson classes, preemptive resume, deterministic service",
     compute,
 };

@@ -5,10 +5,10 @@
 //! **Caveat** nice acts only inside a scheduling group: sched_autogroup and cgroups come first.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind {
+pub const KIND: CaseKind = CaseKind {
     name: "CPU share of the receiver against n always-runnable nice-0 tasks on ONE cpu, same cgroup/autogroup",
     compute,
 };

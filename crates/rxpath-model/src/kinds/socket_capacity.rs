@@ -5,10 +5,11 @@
 //! one datagram more. `truesize` is the kernel's memory per datagram, not its payload: measure it with SO_MEMINFO.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind { name: "UDP socket queue capacity in packets, no reader", compute };
+pub const KIND: CaseKind =
+    CaseKind { name: "UDP socket queue capacity in packets, no reader", compute };
 
 /// Datagrams held by the rule since 6.18.
 pub fn capacity(rcvbuf_bytes: u64, truesize_bytes: u64) -> u64 {

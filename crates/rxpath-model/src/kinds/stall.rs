@@ -7,11 +7,11 @@
 use std::collections::VecDeque;
 
 use crate::inputs::{Code, Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind =
-    Kind { name: "D/D/1/N, server frozen T at the start of each period P", compute };
+pub const KIND: CaseKind =
+    CaseKind { name: "D/D/1/N, server frozen T at the start of each period P", compute };
 
 const PERIODS: u64 = 50;
 const WARM_UP: u64 = 10;
@@ -35,7 +35,7 @@ pub struct Stall {
 
 /// What the replay counted after its warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct StallCounts {
     /// Arrivals.
     pub arrivals: u64,
     /// Those that found no place.
@@ -66,7 +66,7 @@ impl Stall {
     }
 
     /// Replays it in whole nanoseconds.
-    pub fn replay(&self) -> Counted {
+    pub fn replay(&self) -> StallCounts {
         let period = (self.period_s * 1e9).round().max(1.0) as u64;
         let server = Server {
             stall: ((self.stall_s * 1e9).round() as u64).min(period - 1),
@@ -74,7 +74,7 @@ impl Stall {
             service: (1e9 / self.service_pps).round() as u64,
         };
         let (from, end) = (server.period * WARM_UP, server.period * PERIODS);
-        let mut counted = Counted::default();
+        let mut counted = StallCounts::default();
         let mut leaving: VecDeque<u64> = VecDeque::new();
         for k in 0_u64.. {
             let now = ((k as f64 + 0.5) * 1e9 / self.arrivals_pps).round() as u64;

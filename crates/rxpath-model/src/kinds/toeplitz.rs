@@ -9,10 +9,10 @@ use rxpath_core::toeplitz::{hash, reciprocal_scale};
 use serde_json::{Value, json};
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind = Kind { name: "Microsoft verification suite key", compute };
+pub const KIND: CaseKind = CaseKind { name: "Microsoft verification suite key", compute };
 
 fn key(text: &str) -> Result<Vec<u8>, Problem> {
     let digits: Vec<u32> = text

@@ -6,11 +6,13 @@
 use serde_json::Value;
 
 use crate::inputs::{Code, Inputs, Least, Outputs, Problem, number};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 
 /// The kind.
-pub const KIND: Kind =
-    Kind { name: "token bucket, CBR R for stall tau, ring D full of ready tokens at t=0", compute };
+pub const KIND: CaseKind = CaseKind {
+    name: "token bucket, CBR R for stall tau, ring D full of ready tokens at t=0",
+    compute,
+};
 
 /// The starvations for which the ring is sized when the case names none, in ms.
 const STALLS_MS: [f64; 3] = [2.0, 8.0, 10.0];

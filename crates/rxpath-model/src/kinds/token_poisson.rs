@@ -3,11 +3,11 @@
 //! What does not fit is `E[max(0, X - D)]`, summed in the direction in which its terms fall.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 use crate::poisson;
 
 /// The kind.
-pub const KIND: Kind = Kind {
+pub const KIND: CaseKind = CaseKind {
     name: "Poisson arrivals (mean a=R tau) into D ready descriptors with no refill for tau",
     compute,
 };

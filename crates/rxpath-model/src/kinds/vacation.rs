@@ -4,11 +4,11 @@
 //! 1975: the vacation's mean residual time `V/2` is added to the wait. Assumes Poisson arrivals.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::Kind;
+use crate::kinds::CaseKind;
 use crate::kinds::md1::mean_wait;
 
 /// The kind.
-pub const KIND: Kind = Kind {
+pub const KIND: CaseKind = CaseKind {
     name: "M/D/1, multiple fixed vacations V, exhaustive (polling reader that sleeps V when the queue is empty)",
     compute,
 };

@@ -6,14 +6,14 @@
 
 /// One row: the probabilities of `first`, `first + 1`, ...
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct TransitionRow {
     /// The state of the first probability.
     pub first: usize,
     /// The probabilities.
     pub p: Vec<f64>,
 }
 
-impl Row {
+impl TransitionRow {
     fn at(&self, state: usize) -> f64 {
         state.checked_sub(self.first).and_then(|at| self.p.get(at)).copied().unwrap_or(0.0)
     }
@@ -29,7 +29,7 @@ impl Row {
 }
 
 /// The stationary distribution, or nothing when a state cannot be left downwards (the chain is not one piece).
-pub fn stationary(mut rows: Vec<Row>) -> Option<Vec<f64>> {
+pub fn stationary(mut rows: Vec<TransitionRow>) -> Option<Vec<f64>> {
     let count = rows.len();
     // How far below a state rows can reach it from.
     let reach = rows
@@ -87,11 +87,11 @@ mod tests {
     proptest! {
         #[test]
         fn one_more_step_changes_nothing(seed in proptest::collection::vec(0.01..1.0_f64, 8 * 4)) {
-            let rows: Vec<Row> = (0..8_usize).map(|i| {
+            let rows: Vec<TransitionRow> = (0..8_usize).map(|i| {
                 let first = i.saturating_sub(2);
                 let raw = &seed[i * 4..i * 4 + 4.min(8 - first)];
                 let sum: f64 = raw.iter().sum();
-                Row { first, p: raw.iter().map(|p| p / sum).collect() }
+                TransitionRow { first, p: raw.iter().map(|p| p / sum).collect() }
             }).collect();
             let pi = stationary(rows.clone()).unwrap();
             for state in 0..8 {
@@ -103,7 +103,10 @@ mod tests {
 
     #[test]
     fn a_state_that_is_never_left_is_told() {
-        let rows = vec![Row { first: 0, p: vec![0.5, 0.5] }, Row { first: 1, p: vec![1.0] }];
+        let rows = vec![
+            TransitionRow { first: 0, p: vec![0.5, 0.5] },
+            TransitionRow { first: 1, p: vec![1.0] },
+        ];
         assert!(stationary(rows).is_none());
     }
 }

@@ -34,7 +34,7 @@ pub enum Sort {
 
 /// One parameter.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct ParameterKey {
     /// `section.name`, or a name at the top of the file.
     pub name: &'static str,
     /// What its value is.
@@ -47,7 +47,7 @@ pub struct Key {
     pub what: &'static str,
 }
 
-impl Key {
+impl ParameterKey {
     /// The unit, as messages and the table name it.
     pub fn unit(&self) -> String {
         match self.sort {

@@ -18,7 +18,7 @@ mod samples;
 
 /// A simulation that has ended.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct SimulationOutcome {
     /// The figures.
     pub figures: Figures,
     /// Where every packet went, by the counters a kernel would have.
@@ -39,7 +39,7 @@ pub struct Outcome {
 
 /// One stage over the whole simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Stage {
+pub struct StageFigures {
     /// `ring`, `backlog`, `socket`.
     pub stage: &'static str,
     /// Packets dropped in front of it.
@@ -58,7 +58,7 @@ pub struct Stage {
 
 /// Quantiles of a time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Times {
+pub struct LatencyQuantiles {
     /// From where to where.
     pub span: &'static str,
     /// Mean.
@@ -85,7 +85,7 @@ pub struct Figures {
     /// Lost of offered, over the whole.
     pub loss_ratio: f64,
     /// Stages in the order of the path.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<StageFigures>,
     /// Packets that readers were working on at the end.
     pub in_hand_packets: u64,
     /// Interrupts of the NIC.
@@ -113,7 +113,7 @@ pub struct Figures {
     /// CPU time of the window.
     pub cpus: Vec<CpuSplit>,
     /// Times.
-    pub times: Vec<Times>,
+    pub times: Vec<LatencyQuantiles>,
     /// Length of the measured window.
     pub window_ns: u64,
     /// Until the last packet was read or given up.
@@ -121,7 +121,7 @@ pub struct Figures {
 }
 
 impl World<'_> {
-    pub(super) fn outcome(mut self) -> Outcome {
+    pub(super) fn outcome(mut self) -> SimulationOutcome {
         let resent = self.source.stream().map_or(0, |stream| stream.resent);
         let mut figures = self.figures(resent);
         let (ledger, moved) = self.ledger();
@@ -137,7 +137,16 @@ impl World<'_> {
             figures.times.push(quantiles(span, &times));
             histograms.push((name, times));
         }
-        Outcome { figures, ledger, moved, evidence, samples, events, window_ns, histograms }
+        SimulationOutcome {
+            figures,
+            ledger,
+            moved,
+            evidence,
+            samples,
+            events,
+            window_ns,
+            histograms,
+        }
     }
 
     fn figures(&self, resent: u64) -> Figures {
@@ -177,7 +186,7 @@ impl World<'_> {
         (marks.next().unwrap_or_default(), marks.next().unwrap_or_default())
     }
 
-    fn stages(&self) -> Vec<Stage> {
+    fn stages(&self) -> Vec<StageFigures> {
         let now = self.now;
         let (from, to) = self.window();
         let drops = self.drops();
@@ -185,7 +194,7 @@ impl World<'_> {
             let left: u64 = queues.iter().map(|queue| queue.left).sum();
             let spent: u128 = queues.iter().map(|queue| queue.spent_ns).sum();
             let gauges = || queues.iter().map(|queue| &queue.gauge);
-            Stage {
+            StageFigures {
                 stage,
                 dropped_packets: drops[at],
                 window_dropped_packets: to.drops[at].saturating_sub(from.drops[at]),
@@ -221,8 +230,8 @@ const SPANS: [(&str, &str); 4] = [
     ("total", "from the NIC until the reader has finished"),
 ];
 
-fn quantiles(span: &'static str, times: &Histogram) -> Times {
-    Times {
+fn quantiles(span: &'static str, times: &Histogram) -> LatencyQuantiles {
+    LatencyQuantiles {
         span,
         mean_ns: times.mean_ns(),
         p50_ns: times.quantile_ns(0.5),

@@ -10,7 +10,7 @@ use super::given::Values;
 use super::keys::Sort::{
     self, Bytes, Count, Cpus, Flag, Nice, Rate, Ratio, States, Text, Time, Word,
 };
-use super::keys::{CPUS, Key};
+use super::keys::{CPUS, ParameterKey};
 
 mod checked;
 
@@ -103,7 +103,7 @@ macro_rules! parameters {
         $key:literal $(= $default:literal)?: $sort:expr $(, $range:expr)? $(=> $field:ident: $type:ty)?;
     )*) => {
         /// All of them, section by section.
-        pub const KEYS: &[Key] = &[$(Key {
+        pub const KEYS: &[ParameterKey] = &[$(ParameterKey {
             name: $key,
             sort: $sort,
             range: [$($range,)? (0, 0)][0],

@@ -56,7 +56,7 @@ pub(super) struct Thread {
 
 /// What a thread got, up to a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ThreadTime {
+pub(super) struct ThreadTime {
     /// On a CPU, what ran on top of it included, in ns.
     pub running: u64,
     /// Ready and without a CPU, in ns.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 use thiserror::Error;
 
 use super::given::Values;
-use super::keys::{self, Key, Sort};
+use super::keys::{self, ParameterKey, Sort};
 use super::parameters::KEYS;
 
 /// Parameters that cannot be simulated.
@@ -124,8 +124,9 @@ impl Values {
 
     /// Every value, defaults among them, by name with its unit.
     pub fn to_json(&self) -> Json {
-        let with_unit =
-            |key: &Key| Some((format!("{}{}", key.name, key.suffix()), self.get(key.name)?));
+        let with_unit = |key: &ParameterKey| {
+            Some((format!("{}{}", key.name, key.suffix()), self.get(key.name)?))
+        };
         Json::Object(KEYS.iter().filter_map(with_unit).collect::<Map<_, _>>())
     }
 }
@@ -158,11 +159,11 @@ fn unknown(name: &str) -> ParameterError {
 }
 
 /// The value in the key's base unit, if it is of the key's sort and in its range.
-fn check(key: &'static Key, value: &toml::Value) -> Result<Json, ParameterError> {
+fn check(key: &'static ParameterKey, value: &toml::Value) -> Result<Json, ParameterError> {
     checked(key, value).map_err(|why| bad(key.name, why))
 }
 
-fn checked(key: &Key, value: &toml::Value) -> Result<Json, String> {
+fn checked(key: &ParameterKey, value: &toml::Value) -> Result<Json, String> {
     let (least, most) = key.range;
     let outside = |value: &dyn std::fmt::Display| {
         format!("is {value}, and must be {} ({})", key.range().unwrap_or_default(), key.unit())
@@ -246,7 +247,7 @@ fn states(value: &toml::Value) -> Result<Json, String> {
 }
 
 /// The parameter of that name.
-pub fn find(name: &str) -> Option<&'static Key> {
+pub fn find(name: &str) -> Option<&'static ParameterKey> {
     KEYS.iter().find(|key| key.name == name)
 }
 

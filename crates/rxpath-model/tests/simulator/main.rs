@@ -11,7 +11,7 @@ mod formulas;
 mod invariants;
 mod published;
 
-use rxpath_model::sim::outcome::{Figures, Outcome, Stage};
+use rxpath_model::sim::outcome::{Figures, SimulationOutcome, StageFigures};
 use rxpath_model::sim::{Parameters, Values, simulate};
 
 fn parameters(sets: &[String]) -> Parameters {
@@ -22,11 +22,11 @@ fn parameters(sets: &[String]) -> Parameters {
     Parameters::new(&values).unwrap_or_else(|error| panic!("{sets:?}: {error}"))
 }
 
-fn run(sets: &[&str]) -> Outcome {
+fn run(sets: &[&str]) -> SimulationOutcome {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     simulate(&parameters(&sets), None).unwrap()
 }
 
-fn stage<'a>(figures: &'a Figures, name: &str) -> &'a Stage {
+fn stage<'a>(figures: &'a Figures, name: &str) -> &'a StageFigures {
     figures.stages.iter().find(|stage| stage.stage == name).unwrap()
 }

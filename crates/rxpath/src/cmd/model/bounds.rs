@@ -1,7 +1,7 @@
 //! `rxpath model bounds`: bounds from a fluid model of the receive path, in sentences.
 
 use rxpath_core::{Bytes, Count, Rate};
-use rxpath_model::bounds::{Bounds, Parameters, bounds};
+use rxpath_model::bounds::{FluidBounds, Parameters, bounds};
 use serde_json::Value;
 
 use super::calibration::{default_path, load};
@@ -208,7 +208,7 @@ impl BoundsCommand {
     }
 }
 
-fn warnings(got: &Bounds) -> Vec<Warning> {
+fn warnings(got: &FluidBounds) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let is_estimated = got.value("socket_capacity", "truesize_estimated").and_then(Value::as_bool);
     if is_estimated == Some(true) {
@@ -232,7 +232,7 @@ fn warnings(got: &Bounds) -> Vec<Warning> {
 }
 
 /// The sentences, each with its formula and its assumptions.
-fn sentences(got: &Bounds) -> String {
+fn sentences(got: &FluidBounds) -> String {
     let mut text = String::new();
     for (name, bound) in &got.bounds {
         text += &format!("{name}: {}\n", bound.sentence);
@@ -245,7 +245,7 @@ fn sentences(got: &Bounds) -> String {
 }
 
 /// The bounds that were not computed, each with what it needs.
-fn missing(got: &Bounds) -> String {
+fn missing(got: &FluidBounds) -> String {
     let each = got.not_computed.iter().map(|it| format!("{} ({})", it.bound, it.needs.join(", ")));
     each.collect::<Vec<_>>().join("; ")
 }

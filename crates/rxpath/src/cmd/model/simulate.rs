@@ -4,7 +4,7 @@ use nix::time::{ClockId, clock_gettime};
 use rxpath_core::Count;
 use rxpath_lab::predict::{directory, simulation};
 use rxpath_model::sim::outcome::Figures;
-use rxpath_model::sim::{self, Outcome as Simulation, Parameters, Values};
+use rxpath_model::sim::{self, Parameters, SimulationOutcome, Values};
 use rxpath_record::ledger::Ledger;
 use rxpath_record::verdict::Verdict;
 
@@ -103,7 +103,7 @@ impl SimulateCommand {
             None => None,
         };
         let settings = parameters.values.to_json();
-        let Simulation { figures, ledger, .. } = simulation;
+        let SimulationOutcome { figures, ledger, .. } = simulation;
         let result = Simulated { figures, before, ledger, verdict, run };
         let answer = Envelope::new("model-simulate", settings, result, warnings);
         output::answer(self.format.is_json(), &answer, |it| text::result(&parameters, it))?;
@@ -176,6 +176,6 @@ fn parameters(values: &Values) -> Result<Parameters, Failure> {
     Parameters::new(values).map_err(Failure::usage_of)
 }
 
-fn simulate(parameters: &Parameters) -> Result<Simulation, Failure> {
+fn simulate(parameters: &Parameters) -> Result<SimulationOutcome, Failure> {
     simulation::simulate(parameters).map_err(Failure::usage_of)
 }

@@ -31,7 +31,7 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("doctor", printed::<Envelope<Value, rxpath_bpf::doctor::Diagnosis>>()),
         ("trace", printed::<Envelope<Value, crate::cmd::trace::TraceResult>>()),
         ("steal", printed::<Envelope<Value, rxpath_bpf::steal::Steal>>()),
-        ("model-bounds", printed::<Envelope<Value, rxpath_model::bounds::Bounds>>()),
+        ("model-bounds", printed::<Envelope<Value, rxpath_model::bounds::FluidBounds>>()),
         ("check", printed::<Envelope<Value, rxpath_tune::Report>>()),
         ("check-summary", printed::<Envelope<Value, crate::output::check::summary::Summarized>>()),
         ("check-queues", printed::<Envelope<Value, crate::cmd::check::queues::QueueCheckResult>>()),
