@@ -292,7 +292,7 @@ def strike(kind, life):
             heal(host)
         # A run that does not end is no clean round.
         wrong += [] if status is not None else [f"the run goes on {LONGEST} s after the kill"]
-    if kind == "host" and status in (0, 4) and part >= 2 and changeable(host) == first[host]:
+    if kind == "host" and status in (0, 4) and changeable(host) == first[host]:
         # All that was asked of the host was there, and its settings were undone before.
         restart(host)
         return None

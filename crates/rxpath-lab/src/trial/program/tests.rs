@@ -27,7 +27,7 @@ fn a_whole_conversation() {
     program.wait_ready(LONG, &never).unwrap();
     assert_eq!((program.pid, program.tids.as_slice()), (7, [8, 9].as_slice()));
     assert_eq!(program.settings["size"], 32);
-    program.order(Order::Stop).unwrap();
+    program.order(ControlCommand::Stop).unwrap();
     assert_eq!(program.wait_result(LONG, &never).unwrap()["order"], "stop");
     assert_eq!(program.intervals().len(), 1);
     program.finish(LONG).unwrap();
@@ -99,6 +99,6 @@ impl Write for Unanswered {
 fn an_order_that_a_host_does_not_answer_is_the_loss_of_the_host() {
     let mut program = shell("read x");
     program.stdin = Some(Box::new(Unanswered));
-    let told = program.order(Order::Stop).unwrap_err();
+    let told = program.order(ControlCommand::Stop).unwrap_err();
     assert!(matches!(told, LabError::Lost { .. }), "{told}");
 }
