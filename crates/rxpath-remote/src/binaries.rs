@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
-use crate::program::Program;
-use crate::refusal::Refusal;
+use crate::program::ProgramFile;
+use crate::refusal::HostRefusal;
 use crate::ship;
 
 /// Where builds for other hosts are installed.
@@ -63,16 +63,16 @@ impl Binaries {
     ///
     /// # Errors
     /// If a file that was given is not a program of this build for its architecture.
-    pub fn new(own: PathBuf, build: &str, given: &[Given]) -> Result<Self, Refusal> {
+    pub fn new(own: PathBuf, build: &str, given: &[Given]) -> Result<Self, HostRefusal> {
         let mut chosen = BTreeMap::new();
         for Given { arch, file } in given {
-            let hash = fitting(file, arch, build).map_err(|why| Refusal {
+            let hash = fitting(file, arch, build).map_err(|why| HostRefusal {
                 text: format!("--binary {arch}={}: {why}", file.display()),
                 hint: format!("make static, on {arch} and from the sources of this program"),
             })?;
             let binary = Binary { arch: arch.clone(), path: file.clone(), hash };
             if chosen.insert(arch.clone(), binary).is_some() {
-                return Err(Refusal {
+                return Err(HostRefusal {
                     text: format!("--binary: {arch} has two files"),
                     hint: "give one for each architecture".into(),
                 });
@@ -145,7 +145,7 @@ impl Binaries {
 
 /// The hash of a file that is a program of this build for this architecture; or why it is not.
 fn fitting(path: &Path, arch: &str, build: &str) -> Result<String, String> {
-    let program = Program::read(path)?;
+    let program = ProgramFile::read(path)?;
     program.unfit(arch, build).map_or(Ok(program.hash), Err)
 }
 

@@ -15,5 +15,5 @@ pub mod ssh;
 pub use binaries::{ARCHITECTURES, Binaries, Binary, Given};
 pub use destination::{Destination, Directory};
 pub use inventory::{HostEntry, Inventory, Role, Sudo};
-pub use program::Program;
-pub use refusal::{Refusal, RefusingHost, refusal};
+pub use program::ProgramFile;
+pub use refusal::{HostRefusal, RefusingHost, refusal};

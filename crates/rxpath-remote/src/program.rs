@@ -16,7 +16,7 @@ const DIGITS: usize = 12;
 
 /// A program, read from its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct ProgramFile {
     /// Its architecture as `uname -m` names it; `None` for one on which rxpath does not run.
     pub arch: Option<&'static str>,
     /// The build id; `None` if it is no rxpath, or one that has none.
@@ -25,7 +25,7 @@ pub struct Program {
     pub hash: String,
 }
 
-impl Program {
+impl ProgramFile {
     /// Reads a program's file; or says what is wrong with it.
     pub fn read(path: &Path) -> Result<Self, String> {
         let unreadable = |error| format!("cannot be read: {error}");
@@ -105,10 +105,10 @@ pub(crate) mod tests {
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Result<Program, String> {
+    fn read(bytes: &[u8]) -> Result<ProgramFile, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), bytes).unwrap();
-        Program::read(file.path())
+        ProgramFile::read(file.path())
     }
 
     #[test]
@@ -136,8 +136,8 @@ pub(crate) mod tests {
             Err("is not a program (ELF)".into())
         );
         assert_eq!(read(b"\x7fELF"), Err("is not a program (ELF)".into()));
-        assert_eq!(Program::read(Path::new("/")), Err("is not a file".into()));
-        let missing = Program::read(Path::new("/nonexistent")).unwrap_err();
+        assert_eq!(ProgramFile::read(Path::new("/")), Err("is not a file".into()));
+        let missing = ProgramFile::read(Path::new("/nonexistent")).unwrap_err();
         assert!(missing.starts_with("cannot be read: No such file"), "{missing}");
     }
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// A host that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text}")]
-pub struct Refusal {
+pub struct HostRefusal {
     /// What is wrong, with the host's alias.
     pub text: String,
     /// What to do; empty where nothing is known.
@@ -54,13 +54,13 @@ fn read() -> Refusals {
 }
 
 /// What the words of ssh or of the shell there mean.
-pub fn refusal(host: &RefusingHost<'_>, said: &str) -> Refusal {
+pub fn refusal(host: &RefusingHost<'_>, said: &str) -> HostRefusal {
     let (alias, ssh) = (host.alias, host.ssh);
     let fits = |known: &&Known| known.words.iter().all(|word| said.contains(word));
     let known = REFUSALS.known.iter().find(fits);
     let Some(known) = known else {
         let said = if said.trim().is_empty() { "nothing" } else { said.trim() };
-        return Refusal {
+        return HostRefusal {
             text: format!(
                 "{alias}: the endpoint did not start; ssh and the shell there said: {said}"
             ),
@@ -77,7 +77,7 @@ pub fn refusal(host: &RefusingHost<'_>, said: &str) -> Refusal {
             .replace("{root}", root)
             .replace("{why}", why)
     };
-    Refusal { text: format!("{alias}: {}", filled(&known.text)), hint: filled(&known.hint) }
+    HostRefusal { text: format!("{alias}: {}", filled(&known.text)), hint: filled(&known.hint) }
 }
 
 #[cfg(test)]

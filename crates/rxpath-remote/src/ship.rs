@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 use crate::destination::{Destination, Directory};
-use crate::refusal::{Refusal, RefusingHost, refusal};
+use crate::refusal::{HostRefusal, RefusingHost, refusal};
 use crate::{scripts, ssh};
 
 /// How often a slow transfer says how far it is.
@@ -55,8 +55,9 @@ pub fn send(
     file: &Path,
     (hash, dir): (&str, Option<&Directory>),
     sent: &mut dyn FnMut(u64),
-) -> Result<(), Refusal> {
-    let failed = |text: String| Refusal { text: format!("{alias}: {text}"), hint: String::new() };
+) -> Result<(), HostRefusal> {
+    let failed =
+        |text: String| HostRefusal { text: format!("{alias}: {text}"), hint: String::new() };
     let mut command = ssh::store(destination, hash, dir);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child =

@@ -6,7 +6,7 @@ pub const ID: &str = env!("RXPATH_BUILD");
 pub const VERSION: &str = env!("RXPATH_VERSION");
 /// What `--version` prints.
 pub const LONG_VERSION: &str = concat!(env!("RXPATH_VERSION"), "\nbuild ", env!("RXPATH_BUILD"));
-/// The mark that [`rxpath_remote::Program::read`] looks for in a file.
+/// The mark that [`rxpath_remote::ProgramFile::read`] looks for in a file.
 const MARK: &str = concat!("@@rxpath-build ", env!("RXPATH_BUILD"), "@@");
 
 /// The build id. Keeps the mark in the program's file, whole.

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rxpath_remote::Refusal;
+use rxpath_remote::HostRefusal;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ struct Shared {
 }
 
 /// What an endpoint answers.
-type Answered = Result<Value, Refusal>;
+type Answered = Result<Value, HostRefusal>;
 
 /// A request whose answer comes later.
 pub struct PendingAnswer {
@@ -249,7 +249,9 @@ impl PendingAnswer {
         let host = || self.shared.alias.clone();
         match self.answer.recv_timeout(limit) {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(Refusal { text, hint })) => Err(LabError::OnHost { host: host(), text, hint }),
+            Ok(Err(HostRefusal { text, hint })) => {
+                Err(LabError::OnHost { host: host(), text, hint })
+            }
             Err(RecvTimeoutError::Disconnected) => Err(self.shared.lost_error()),
             Err(RecvTimeoutError::Timeout) => Err(LabError::Lost {
                 host: host(),
@@ -309,7 +311,7 @@ impl Shared {
         match said {
             Said::Tick => {}
             Said::Answer { id, ok } => self.answered(id, Ok(ok)),
-            Said::Failure { id, text, hint } => self.answered(id, Err(Refusal { text, hint })),
+            Said::Failure { id, text, hint } => self.answered(id, Err(HostRefusal { text, hint })),
             Said::Out { program, line } => self.print(program, &line, |it| &mut it.stdout),
             Said::Err { program, line } => self.print(program, &line, |it| &mut it.stderr),
             Said::Exit { program, status } => {

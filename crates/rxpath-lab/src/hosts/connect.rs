@@ -10,7 +10,8 @@ use rxpath_host::read::nic::losses::CardCounters;
 use rxpath_remote::inventory::{HostEntry, Reach};
 use rxpath_remote::ssh::{self, StartWords};
 use rxpath_remote::{
-    ARCHITECTURES, Binaries, Binary, Destination, Directory, Refusal, RefusingHost, refusal, ship,
+    ARCHITECTURES, Binaries, Binary, Destination, Directory, HostRefusal, RefusingHost, refusal,
+    ship,
 };
 
 use super::ConnectedHost;
@@ -271,7 +272,7 @@ fn no_build(alias: &str, arch: &str, why: &str) -> LabError {
     LabError::CannotRun { what: format!("{alias} is {arch}, and {why}"), hint }
 }
 
-fn refused(refusal: Refusal) -> LabError {
+fn refused(refusal: HostRefusal) -> LabError {
     LabError::CannotRun { what: refusal.text, hint: refusal.hint }
 }
 
