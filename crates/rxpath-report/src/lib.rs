@@ -21,5 +21,5 @@ mod words;
 pub use book::{Chapter, book, book_markdown};
 pub use markdown::markdown;
 pub use page::html;
-pub use sheet::{Sheet, SheetPart, sheet};
+pub use sheet::{ReportSheet, SheetPart, sheet};
 pub use source::Run;

@@ -7,7 +7,7 @@ use crate::page::{frame, section};
 
 /// A page: its headline, facts in a line each, and its tables.
 #[derive(Clone, Debug)]
-pub struct Sheet {
+pub struct ReportSheet {
     /// The command that made it.
     pub command: String,
     /// The answer, in a sentence.
@@ -42,7 +42,7 @@ impl SheetPart {
 }
 
 /// The page as one HTML file without external parts.
-pub fn sheet(sheet: &Sheet) -> String {
+pub fn sheet(sheet: &ReportSheet) -> String {
     let parts = || sheet.parts.iter().filter(|part| !part.table.rows.is_empty());
     let body = html! {
         header {
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn a_page_has_its_tables_and_escapes_what_it_is_given() {
         let part = |id, rows| SheetPart::new((id, "Kept", "What."), "name | #gain", rows);
-        let page = sheet(&Sheet {
+        let page = sheet(&ReportSheet {
             command: "rxpath tune auto".into(),
             headline: "kept 1 of <2>".into(),
             facts: vec!["a fact".into()],

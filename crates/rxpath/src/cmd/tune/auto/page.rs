@@ -2,7 +2,7 @@
 
 use rxpath_core::units::si;
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
-use rxpath_report::{Sheet, SheetPart, sheet};
+use rxpath_report::{ReportSheet, SheetPart, sheet};
 use rxpath_tune::auto::report::Ratio;
 
 use super::cost;
@@ -18,7 +18,7 @@ pub fn html(settings: &AutoSettings, answer: &AutoAnswer) -> String {
     let mut parts = vec![kept(answer), costs(answer), dropped(answer), guards(answer)];
     parts.extend(found.is_none().then(|| candidates(answer)));
     parts.extend([not_available(answer), path(answer), breaches(answer), slices(answer)]);
-    sheet(&Sheet { command: "rxpath tune auto".into(), headline, facts, parts })
+    sheet(&ReportSheet { command: "rxpath tune auto".into(), headline, facts, parts })
 }
 
 fn ratio(ratio: Option<&Ratio>) -> String {
