@@ -7,7 +7,7 @@ use rxpath_core::Division;
 use rxpath_core::measured::TaskKind;
 use rxpath_host::read::thread;
 use rxpath_record::manifest::{Manifest, Trial};
-use rxpath_record::stolen::{Stolen, Victim};
+use rxpath_record::stolen::{StolenCpuTime, VictimRecord};
 
 use crate::bundled::{SMALLEST, holds};
 use crate::experiment::run_bundled;
@@ -50,11 +50,11 @@ pub fn whole(parts: &Division) -> bool {
     near(parts.sum_s(), parts.on_cpu_s) && parts.own_s > -1e-9
 }
 
-fn stolen(trial: &Trial) -> &Stolen {
+fn stolen(trial: &Trial) -> &StolenCpuTime {
     trial.stolen.as_ref().unwrap_or_else(|| panic!("{} has no stolen time", trial.variant))
 }
 
-pub fn victim(trial: &Trial) -> &Victim {
+pub fn victim(trial: &Trial) -> &VictimRecord {
     stolen(trial).victim.as_ref().unwrap_or_else(|| panic!("{} has no victim", trial.variant))
 }
 

@@ -1,6 +1,6 @@
 //! Which claim becomes the verdict, its confidence, and what is said of the other claims.
 
-use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
+use rxpath_record::verdict::{Confidence, DiagnosisVerdict, EvidenceLine, Stage};
 
 use crate::claim::Claim;
 use crate::headroom;
@@ -11,7 +11,7 @@ use crate::stages::{StageProtocol, check_rules, info};
 use crate::view::View;
 
 /// The verdict from all claims: the largest loss decides; without a loss, the first rule that claimed; at last `rest`.
-pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
+pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> DiagnosisVerdict {
     // A stable sort: equal losses keep the order of the rules.
     claims.sort_by_key(|claim| std::cmp::Reverse(claim.lost_packets));
     let first = match claims.first() {
@@ -33,7 +33,7 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> Verdict {
     let mut evidence = first.evidence;
     evidence.extend(besides);
     evidence.extend(gaps.iter().map(|gap| line(format!("missing: {}", gap.text), gap.source)));
-    Verdict {
+    DiagnosisVerdict {
         stage: first.stage,
         cpu: first.cpu,
         confidence,

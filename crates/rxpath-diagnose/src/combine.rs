@@ -5,8 +5,8 @@
 //! Anything else leaves the question open, and the verdict says why. Trials of equal settings differ by a few percent, so
 //! every pair must say the same.
 
-use rxpath_record::evidence::{Evidence, SoftirqPlace};
-use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
+use rxpath_record::evidence::{SoftirqPlace, WindowEvidence};
+use rxpath_record::verdict::{Confidence, DiagnosisVerdict, EvidenceLine, Stage};
 
 use crate::diagnose;
 use crate::lines::line;
@@ -19,9 +19,9 @@ use crate::wording::{change, cpus, percent, rate};
 #[derive(Clone, Copy, Debug)]
 pub struct TrialPair<'a> {
     /// With the receive softirq where the variant has it.
-    pub before: &'a Evidence,
+    pub before: &'a WindowEvidence,
     /// With the receive softirq on another CPU.
-    pub after: &'a Evidence,
+    pub after: &'a WindowEvidence,
 }
 
 /// Decides between sender and receive softirq with the help of paired trials.
@@ -32,7 +32,7 @@ pub struct TrialPair<'a> {
 ///
 /// **Caveat** differences under 10 % cannot be distinguished from noise. Trials of equal settings that scatter by 5 %
 /// (normal) make all three pairs show a rise of 10 % about once in 1,400 runs.
-pub fn combine(primary: &Verdict, pairs: &[TrialPair]) -> Verdict {
+pub fn combine(primary: &DiagnosisVerdict, pairs: &[TrialPair]) -> DiagnosisVerdict {
     let mut seen: Vec<Seen> = pairs.iter().map(Seen::new).collect();
     seen.sort_by(|a, b| a.rise().total_cmp(&b.rise()));
     let Some(middle) = seen.get(seen.len() / 2) else { return primary.clone() };
@@ -52,7 +52,7 @@ pub fn combine(primary: &Verdict, pairs: &[TrialPair]) -> Verdict {
     evidence.push(line(then, "the diagnosis of the paired trial"));
     evidence.extend(primary.evidence.iter().cloned());
     let remedies = remedies(&answer, after, primary, &after_verdict);
-    Verdict {
+    DiagnosisVerdict {
         check_rules: check_rules(answer.stage, after.raw.ledger.unit),
         // Without the softirq, the paired trial shows the next limit.
         next: match answer.stage {
@@ -110,7 +110,7 @@ struct Answer {
     line: Option<EvidenceLine>,
 }
 
-fn answer(seen: &[Seen], middle: &Seen, after_verdict: &Verdict) -> Answer {
+fn answer(seen: &[Seen], middle: &Seen, after_verdict: &DiagnosisVerdict) -> Answer {
     let (before, after) = (&middle.before, &middle.after);
     let undecided = |why: String| Answer {
         stage: Stage::SenderOrSoftirq,
@@ -233,7 +233,12 @@ fn offered_line(before: &View, after: &View) -> EvidenceLine {
     line(text, "the sender's counts in both windows")
 }
 
-fn remedies(answer: &Answer, after: &View, primary: &Verdict, then: &Verdict) -> Vec<String> {
+fn remedies(
+    answer: &Answer,
+    after: &View,
+    primary: &DiagnosisVerdict,
+    then: &DiagnosisVerdict,
+) -> Vec<String> {
     match answer.stage {
         Stage::Softirq => {
             let place = match after.raw.softirq {

@@ -1,6 +1,6 @@
 //! From the evidence of one trial to the stage that limits it, how sure that is, and what to change.
 //!
-//! Plain rules, one file each under `rules/`, in one list. A rule sees numbers only: [`Evidence`] carries
+//! Plain rules, one file each under `rules/`, in one list. A rule sees numbers only: [`WindowEvidence`] carries
 //! neither scenario nor variant names, and this crate must not ask for them, read the host or measure.
 //!
 //! How the answer is found: every rule may claim. The claim that explains the largest loss wins; the other losses are
@@ -21,8 +21,8 @@ mod thresholds;
 mod view;
 mod wording;
 
-use rxpath_record::evidence::Evidence;
-use rxpath_record::verdict::Verdict;
+use rxpath_record::evidence::WindowEvidence;
+use rxpath_record::verdict::DiagnosisVerdict;
 
 pub use combine::{TrialPair, combine};
 pub use thresholds::PAIRS;
@@ -36,12 +36,12 @@ pub use thresholds::PAIRS;
 /// more on kernels without `CONFIG_IRQ_TIME_ACCOUNTING`. Idle time and the threads' run and wait times are exact. Rules
 /// rest on the exact times and use the split only as support. Where only the split is available (livelock), the rule
 /// says so.
-pub fn diagnose(evidence: &Evidence) -> Verdict {
+pub fn diagnose(evidence: &WindowEvidence) -> DiagnosisVerdict {
     judge(evidence).0
 }
 
 /// The same verdict, and whether packets were lost above the thresholds of the rules, wherever.
-pub fn judge(evidence: &Evidence) -> (Verdict, bool) {
+pub fn judge(evidence: &WindowEvidence) -> (DiagnosisVerdict, bool) {
     let view = view::View::new(evidence);
     let (all, rest) = rules::of(evidence);
     let claims: Vec<claim::Claim> = all.iter().filter_map(|rule| rule(&view)).collect();

@@ -35,7 +35,7 @@ mod waits_elsewhere;
 mod who_reads;
 mod xsk;
 
-use rxpath_record::evidence::Evidence;
+use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::ledger::LedgerUnit;
 
 use crate::claim::Claim;
@@ -45,7 +45,7 @@ use crate::view::View;
 pub type DiagnosisRule = fn(&View) -> Option<Claim>;
 
 /// The rules for this evidence, and what is said when none of them claims.
-pub fn of(evidence: &Evidence) -> (&'static [DiagnosisRule], fn(&View) -> Claim) {
+pub fn of(evidence: &WindowEvidence) -> (&'static [DiagnosisRule], fn(&View) -> Claim) {
     match evidence.ledger.unit {
         LedgerUnit::Segment if !evidence.watched => (segments::ALL, segments::rest),
         _ => (ALL, unknown::rest),

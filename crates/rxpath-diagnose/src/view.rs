@@ -5,7 +5,7 @@ mod gaps;
 mod service;
 mod side;
 
-use rxpath_record::evidence::{CpuUse, Evidence, ProbedCpu, SocketUse, SoftirqPlace};
+use rxpath_record::evidence::{CpuUse, ProbedCpu, SocketUse, SoftirqPlace, WindowEvidence};
 use rxpath_record::ledger::{Drop, Place};
 
 use crate::part::Part;
@@ -22,7 +22,7 @@ pub use side::{Lead, SideThreads, ThreadSaturation, lead};
 /// The evidence of one trial, checked once. Lists are sorted, so their order never matters.
 pub struct View<'a> {
     /// The raw evidence, for values that need no checks.
-    pub raw: &'a Evidence,
+    pub raw: &'a WindowEvidence,
     /// Length of the window; `None` when it is no length.
     pub window_s: Option<f64>,
     /// The sending threads as one.
@@ -45,7 +45,7 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// Checks `evidence`.
-    pub fn new(evidence: &'a Evidence) -> Self {
+    pub fn new(evidence: &'a WindowEvidence) -> Self {
         let services = service::that_dropped(evidence);
         let sender = SideThreads::new(&evidence.sender_threads.iter().collect::<Vec<_>>());
         let readers = service::readers(evidence, services.first());
@@ -386,7 +386,7 @@ impl<'a> View<'a> {
 }
 
 /// The CPUs whose softirqs were counted.
-fn counted_cpus(evidence: &Evidence) -> Vec<u32> {
+fn counted_cpus(evidence: &WindowEvidence) -> Vec<u32> {
     let counted = evidence.spread.iter().flat_map(|spread| &spread.packets);
     let mut cpus: Vec<u32> = counted.map(|c| c.cpu).collect();
     cpus.sort_unstable();
@@ -395,7 +395,7 @@ fn counted_cpus(evidence: &Evidence) -> Vec<u32> {
 }
 
 /// Whether a CPU's softirq took a significant part of the packets, where counted.
-fn takes_packets(evidence: &Evidence, cpu: u32) -> bool {
+fn takes_packets(evidence: &WindowEvidence, cpu: u32) -> bool {
     let Some(spread) = &evidence.spread else { return false };
     let all = spread.packets.iter().fold(0u64, |sum, c| sum.saturating_add(c.packets));
     let here = spread.packets.iter().filter(|c| c.cpu == cpu).map(|c| c.packets).max();

@@ -1,6 +1,6 @@
 //! What the exporter says of itself: its cost, its budget, and what it leaves out to keep that.
 
-use rxpath_record::watch::{Frame, Sampled, WindowTotals};
+use rxpath_record::watch::{ProbeDutyCycle, WatchFrame, WindowTotals};
 
 use crate::families::{
     AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUDGET, COLLECT_ERRORS, COST, COUNTED, Families,
@@ -10,7 +10,7 @@ use crate::governor::{Governor, SHEDS};
 
 /// Gaps of things that are read: what the verdict of a frame does not judge, and an estimate that is wrong by much, which the
 /// source of its series says.
-const BY_DESIGN: [&str; 2] = [Frame::VERDICT, Frame::EXACT_ENTRY];
+const BY_DESIGN: [&str; 2] = [WatchFrame::VERDICT, WatchFrame::EXACT_ENTRY];
 /// Gaps with a series of their own: a host may have any number of devices.
 const NOT_READ_MOST: usize = 32;
 /// How gaps begin of which each device may have one: they come last.
@@ -59,8 +59,12 @@ impl Families {
     }
 
     /// What looking cost, and what it could not see.
-    pub(crate) fn own(&mut self, frame: &Frame) {
-        self.set(PROBE_UP, &[], f64::from(u8::from(!frame.gaps.contains_key(Frame::ALL_PROBES))));
+    pub(crate) fn own(&mut self, frame: &WatchFrame) {
+        self.set(
+            PROBE_UP,
+            &[],
+            f64::from(u8::from(!frame.gaps.contains_key(WatchFrame::ALL_PROBES))),
+        );
         if let Some(cost) = &frame.probe_cost {
             self.add(AGENT_CPU, &["bpf"], cost.cpu_ratio * frame.window_s);
             self.add(
@@ -95,11 +99,11 @@ impl Families {
     }
 
     /// For how long probes counted in this window: all of it, or the time of a new sample.
-    pub(crate) fn observed(&self, frame: &Frame) {
-        if frame.gaps.contains_key(Frame::ALL_PROBES) {
+    pub(crate) fn observed(&self, frame: &WatchFrame) {
+        if frame.gaps.contains_key(WatchFrame::ALL_PROBES) {
             return;
         }
-        let [rest, drops] = Sampled::PROBES;
+        let [rest, drops] = ProbeDutyCycle::PROBES;
         let is_missing = |what: &&str| *what == drops && frame.gaps.contains_key(DROPS);
         for what in [rest, drops].into_iter().filter(|what| !is_missing(what)) {
             let counted_s = match frame.sampled.iter().find(|sampled| sampled.what == what) {
@@ -162,7 +166,7 @@ mod tests {
             (0..1000).map(|n| (format!("queues of veth{n}"), "no".into())).collect();
         gaps.insert("tasks".into(), "no".into());
         gaps.extend(BY_DESIGN.map(|what| (what.to_owned(), "no".to_owned())));
-        families.own(&Frame { gaps, ..Frame::default() });
+        families.own(&WatchFrame { gaps, ..WatchFrame::default() });
         let text = families.text().unwrap();
         let series = text.lines().filter(|line| line.starts_with("rxpath_not_read{"));
         assert_eq!(series.count(), NOT_READ_MOST, "{text}");
@@ -188,19 +192,20 @@ mod tests {
     #[test]
     fn observed_is_what_was_counted_and_each_sample_once() {
         let families = Families::new("1", 1).unwrap();
-        let sampled = |counted_s, age_s| Sampled {
-            what: Sampled::PROBES[0].into(),
+        let sampled = |counted_s, age_s| ProbeDutyCycle {
+            what: ProbeDutyCycle::PROBES[0].into(),
             counted_s,
             age_s,
-            ..Sampled::default()
+            ..ProbeDutyCycle::default()
         };
-        let of = |sampled: Option<Sampled>| Frame {
+        let of = |sampled: Option<ProbeDutyCycle>| WatchFrame {
             window_s: 10.0,
             sampled: sampled.into_iter().collect(),
-            ..Frame::default()
+            ..WatchFrame::default()
         };
-        let without = |gap: &str| Frame { gaps: [(gap.into(), "no".into())].into(), ..of(None) };
-        families.observed(&without(Frame::ALL_PROBES));
+        let without =
+            |gap: &str| WatchFrame { gaps: [(gap.into(), "no".into())].into(), ..of(None) };
+        families.observed(&without(WatchFrame::ALL_PROBES));
         assert!(!families.text().unwrap().contains("rxpath_observed"), "nobody counted");
         // All the time; a part of it; and that sample again, for want of a new one.
         for frame in [of(None), of(Some(sampled(0.5, 0.0))), of(Some(sampled(0.5, 10.0)))] {
@@ -208,7 +213,7 @@ mod tests {
         }
         families.observed(&without(DROPS));
         let text = families.text().unwrap();
-        for (probe, right) in [(Sampled::PROBES[0], "20.5"), ("drops", "30")] {
+        for (probe, right) in [(ProbeDutyCycle::PROBES[0], "20.5"), ("drops", "30")] {
             let line = format!("rxpath_observed_seconds_total{{probe=\"{probe}\"}} {right}");
             assert!(text.lines().any(|one| one == line), "{line} in {text}");
         }

@@ -3,8 +3,8 @@
 //! A deep look is the diagnosis of three seconds with more evidence than a window has. It costs what some windows cost, so it comes
 //! at most once in five minutes, and only when the budget of these five minutes has room for it.
 
-use rxpath_record::verdict::{EvidenceLine, Stage, Verdict};
-use rxpath_record::watch::Frame;
+use rxpath_record::verdict::{DiagnosisVerdict, EvidenceLine, Stage};
+use rxpath_record::watch::WatchFrame;
 
 use crate::families::{DEEP_LOOKS, Families, SHED};
 use crate::governor::Governor;
@@ -58,7 +58,7 @@ pub enum DeepLookAction {
 /// The verdict of a deep look.
 #[derive(Debug)]
 struct Kept {
-    verdict: Verdict,
+    verdict: DiagnosisVerdict,
     /// The verdict of the window that asked for it.
     of: Stage,
     age_s: f64,
@@ -101,7 +101,7 @@ impl DeepLooks {
     /// the frame.
     pub fn window(
         &mut self,
-        frame: &mut Frame,
+        frame: &mut WatchFrame,
         loses: bool,
         governor: &Governor,
     ) -> DeepLookAction {
@@ -128,8 +128,8 @@ impl DeepLooks {
         DeepLookAction::Say(obstacle)
     }
 
-    fn obstacle(&self, frame: &Frame, governor: &Governor) -> Option<Obstacle> {
-        if frame.gaps.values().any(|why| why.starts_with(Frame::READ_SELDOM)) {
+    fn obstacle(&self, frame: &WatchFrame, governor: &Governor) -> Option<Obstacle> {
+        if frame.gaps.values().any(|why| why.starts_with(WatchFrame::READ_SELDOM)) {
             return Some(Obstacle::Sockets);
         }
         (!governor.has_room(self.cpu_s)).then_some(Obstacle::Budget)
@@ -145,7 +145,7 @@ impl DeepLooks {
     }
 
     /// One ended with this verdict, and took so much CPU time.
-    pub fn made(&mut self, verdict: Verdict, cpu_s: f64) {
+    pub fn made(&mut self, verdict: DiagnosisVerdict, cpu_s: f64) {
         self.counts[MADE] += 1;
         self.cpu_s = cpu_s;
         let decides = !matches!(verdict.stage, Stage::Nothing | Stage::Unknown);
@@ -159,7 +159,7 @@ impl DeepLooks {
 
     /// Puts the verdict of the last deep look in place of that of this window, as long as the same loss lasts: the window says
     /// the same stage as the one that asked for it, or the stage that was found. A verdict that is surer than it stays.
-    pub fn judge(&mut self, frame: &mut Frame, loses: bool) {
+    pub fn judge(&mut self, frame: &mut WatchFrame, loses: bool) {
         let Some(kept) = &mut self.kept else { return };
         kept.age_s += frame.window_s;
         if kept.age_s > PAUSE_S {
@@ -203,12 +203,12 @@ mod tests {
     use crate::governor::WindowCost;
     use crate::tests::bounded::verdict;
 
-    fn window(window_s: f64) -> Frame {
-        Frame { window_s, verdict: Some(verdict(Confidence::Fair)), ..Frame::default() }
+    fn window(window_s: f64) -> WatchFrame {
+        WatchFrame { window_s, verdict: Some(verdict(Confidence::Fair)), ..WatchFrame::default() }
     }
 
-    fn found(stage: Stage, confidence: Confidence) -> Verdict {
-        Verdict { stage, ..verdict(confidence) }
+    fn found(stage: Stage, confidence: Confidence) -> DiagnosisVerdict {
+        DiagnosisVerdict { stage, ..verdict(confidence) }
     }
 
     /// The budget of a hundredth of a CPU, spent by this share in the last five minutes.
@@ -286,7 +286,7 @@ mod tests {
         families.deep_looks(&mut looks);
         assert_eq!(counted(&families), [0, 1, 0]);
         let mut dear = window(10.0);
-        let why = format!("{}5 minutes: it took 31 ms", Frame::READ_SELDOM);
+        let why = format!("{}5 minutes: it took 31 ms", WatchFrame::READ_SELDOM);
         dear.gaps.insert("UDP sockets".into(), why);
         // It waits for the budget no more, and was said to wait less than five minutes ago.
         assert_eq!(looks.window(&mut dear, true, &spent(0.0)), DeepLookAction::Rest);
@@ -310,8 +310,8 @@ mod tests {
     }
 
     /// The stage and the confidence that a window shows that had this verdict.
-    fn shown(looks: &mut DeepLooks, counted: Verdict, loses: bool) -> (Stage, Confidence) {
-        let mut frame = Frame { verdict: Some(counted), ..window(10.0) };
+    fn shown(looks: &mut DeepLooks, counted: DiagnosisVerdict, loses: bool) -> (Stage, Confidence) {
+        let mut frame = WatchFrame { verdict: Some(counted), ..window(10.0) };
         looks.judge(&mut frame, loses);
         let verdict = frame.verdict.unwrap();
         (verdict.stage, verdict.confidence)
@@ -357,7 +357,7 @@ mod tests {
         let mut looks = DeepLooks::default();
         looks.window(&mut window(10.0), true, &spent(0.0));
         looks.made(found(Stage::Application, Fair), 0.1);
-        let mut frame = Frame { verdict: Some(verdict(Weak)), ..window(10.0) };
+        let mut frame = WatchFrame { verdict: Some(verdict(Weak)), ..window(10.0) };
         looks.judge(&mut frame, true);
         let verdict = frame.verdict.unwrap();
         let last = verdict.evidence.last().unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rxpath_record::watch::Frame;
+use rxpath_record::watch::WatchFrame;
 
 use crate::agent::OF_DEVICE;
 
@@ -13,13 +13,13 @@ pub(crate) const READERS: [&str; 6] = ["counters", "devices", PROBES, "queues", 
 /// Which of them left this gap. None for what was read: estimates, records without room, what is left out to keep the budget.
 fn reader(gap: &str, why: &str) -> Option<&'static str> {
     match gap {
-        _ if why.starts_with(Frame::READ_SELDOM) => None,
+        _ if why.starts_with(WatchFrame::READ_SELDOM) => None,
         "snmp" | "netstat" | "snmp6" | "softnet" | "energy" => Some("counters"),
         "devices" => Some("devices"),
         "UDP sockets" | "TCP sockets" => Some("sockets"),
         "tasks" => Some("tasks"),
         "queues" => Some("queues"),
-        Frame::ALL_PROBES => Some(PROBES),
+        WatchFrame::ALL_PROBES => Some(PROBES),
         gap => gap.starts_with(OF_DEVICE).then_some("queues"),
     }
 }
@@ -37,7 +37,7 @@ pub(crate) struct Failures {
 
 impl Failures {
     /// The readers that failed in a window with these gaps.
-    pub(crate) fn of(&mut self, frame: &Frame) -> BTreeSet<&'static str> {
+    pub(crate) fn of(&mut self, frame: &WatchFrame) -> BTreeSet<&'static str> {
         let gaps = &frame.gaps;
         let never_read = self.never_read.get_or_insert_with(|| gaps.keys().cloned().collect());
         never_read.retain(|what| gaps.contains_key(what));
@@ -65,9 +65,9 @@ mod tests {
     use crate::families::Families;
     use crate::governor::{Governor, WindowCost};
 
-    fn frame(gaps: &[&str]) -> Frame {
+    fn frame(gaps: &[&str]) -> WatchFrame {
         let gaps = gaps.iter().map(|what| ((*what).to_owned(), "no".to_owned())).collect();
-        Frame { gaps, ..Frame::default() }
+        WatchFrame { gaps, ..WatchFrame::default() }
     }
 
     fn queue_of(device: &str) -> QueueRow {
@@ -85,7 +85,7 @@ mod tests {
         let mut families = Families::new("1", 1).unwrap();
         // A host without IPv6, and an exporter that may not list TCP's sockets at first.
         let queues = vec![queue_of("eth0"), queue_of("eth1")];
-        families.own(&Frame { queues, ..frame(&["snmp6", "TCP sockets"]) });
+        families.own(&WatchFrame { queues, ..frame(&["snmp6", "TCP sockets"]) });
         for reader in READERS {
             assert_eq!(count(&families, reader), Some(0.0), "{reader}");
         }
@@ -109,23 +109,23 @@ mod tests {
         let (mut families, mut governor) = (Families::new("1", 1).unwrap(), Governor::new(0.01));
         families.governed(&governor);
         families.own(&frame(&[]));
-        families.own(&frame(&[Frame::ALL_PROBES]));
+        families.own(&frame(&[WatchFrame::ALL_PROBES]));
         assert_eq!(count(&families, PROBES), Some(1.0));
         let dear = WindowCost { window_s: 60.0, threads_s: 9.0, programs_s: 0.0 };
         while governor.course().with_probes {
             governor.window(dear);
         }
         families.governed(&governor);
-        families.own(&frame(&[Frame::ALL_PROBES]));
+        families.own(&frame(&[WatchFrame::ALL_PROBES]));
         assert_eq!(count(&families, PROBES), Some(1.0));
     }
 
     #[test]
     fn what_was_never_read_is_no_failure() {
         let mut families = Families::new("1", 1).unwrap();
-        families.own(&frame(&[Frame::ALL_PROBES]));
+        families.own(&frame(&[WatchFrame::ALL_PROBES]));
         // A device that came later.
-        (0..3).for_each(|_| families.own(&frame(&[Frame::ALL_PROBES, "queues of tun0"])));
+        (0..3).for_each(|_| families.own(&frame(&[WatchFrame::ALL_PROBES, "queues of tun0"])));
         assert_eq!(count(&families, PROBES), Some(0.0));
         assert_eq!(count(&families, "queues"), Some(0.0));
     }
@@ -135,7 +135,7 @@ mod tests {
         let mut families = Families::new("1", 1).unwrap();
         families.own(&frame(&[]));
         let seldom =
-            format!("{}5 minutes: the last list took 31 ms of CPU time", Frame::READ_SELDOM);
+            format!("{}5 minutes: the last list took 31 ms of CPU time", WatchFrame::READ_SELDOM);
         let mut dear = frame(&["slices of tasks"]);
         dear.gaps.insert("TCP sockets".into(), seldom);
         families.own(&dear);

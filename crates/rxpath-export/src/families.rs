@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use prometheus::core::Collector;
 use prometheus::{CounterVec, GaugeVec, Opts, Registry, TextEncoder};
-use rxpath_record::watch::{Frame, PortName, VictimName};
+use rxpath_record::watch::{PortName, VictimName, WatchFrame};
 
 use crate::failures::{Failures, READERS};
 use crate::histogram::{Histograms, PACKETS, SECONDS};
@@ -250,7 +250,7 @@ impl Families {
     }
 
     /// The readers that failed in this window, each once.
-    pub(crate) fn failed_readers(&mut self, frame: &Frame) {
+    pub(crate) fn failed_readers(&mut self, frame: &WatchFrame) {
         let failed = self.failures.of(frame);
         for reader in READERS {
             self.add(COLLECT_ERRORS, &[reader], f64::from(u8::from(failed.contains(reader))));

@@ -2,7 +2,7 @@
 //! counted.
 
 use rxpath_record::verdict::{Confidence, Stage};
-use rxpath_record::watch::{CpuRow, Frame, LossRow, PathStage, StageRow, WindowTotals};
+use rxpath_record::watch::{CpuRow, LossRow, PathStage, StageRow, WatchFrame, WindowTotals};
 use serde::Serialize;
 
 use crate::families::{
@@ -34,7 +34,7 @@ impl Families {
     /// there.
     pub fn frame(
         &mut self,
-        frame: &Frame,
+        frame: &WatchFrame,
         totals: Option<&WindowTotals>,
         name_of: impl Fn(u32) -> Option<String>,
     ) {
@@ -68,7 +68,7 @@ impl Families {
     }
 
     /// A CPU that went offline ends its window at its last reading. Once for each time that some go.
-    fn cpus(&mut self, frame: &Frame) {
+    fn cpus(&mut self, frame: &WatchFrame) {
         let lacks_cpu = frame.gaps.contains_key(CPU_GONE);
         self.add(DISCARDED, &[CPU], f64::from(u8::from(lacks_cpu && !self.lacked_cpu)));
         self.lacked_cpu = lacks_cpu;
@@ -76,7 +76,7 @@ impl Families {
 
     /// A window that lasted much longer than planned, as when the machine was stopped. What was counted in a part of it
     /// would be scaled to all of it, so only the exporter's own cost is added.
-    pub fn late(&mut self, frame: &Frame) {
+    pub fn late(&mut self, frame: &WatchFrame) {
         self.add(DISCARDED, &[LATE], 1.0);
         self.own(frame);
     }
@@ -105,7 +105,7 @@ impl Families {
         self.add(LOST, &[&stage, &word(row.place)], row.packets_pps * window_s);
     }
 
-    fn softirqs(&self, frame: &Frame) {
+    fn softirqs(&self, frame: &WatchFrame) {
         let squeezed: f64 = frame.cpus.iter().map(|cpu| cpu.squeezed_per_s).sum();
         self.add(SQUEEZED, &[], squeezed * frame.window_s);
         let ratio = |cpu: &CpuRow| Some((cpu.cpu, *cpu.net_softirq_ratio.value()?));
@@ -134,7 +134,7 @@ impl Families {
         }
     }
 
-    fn latency(&self, frame: &Frame) {
+    fn latency(&self, frame: &WatchFrame) {
         self.clear(LATENCY_P50);
         self.clear(LATENCY_P99);
         for row in &frame.latency {
@@ -146,7 +146,7 @@ impl Families {
     }
 
     /// Every stage has its series from the start, so that a rate can be taken of the first time that it limits.
-    fn verdict(&self, frame: &Frame) {
+    fn verdict(&self, frame: &WatchFrame) {
         let Some(verdict) = &frame.verdict else { return };
         let is_sure = f64::from(u8::from(verdict.confidence != Confidence::Weak));
         for stage in Stage::ALL {
@@ -204,8 +204,8 @@ mod tests {
         CpuRow { cpu, net_softirq_ratio: Fact::ok(ratio), ..CpuRow::default() }
     }
 
-    fn window() -> Frame {
-        Frame {
+    fn window() -> WatchFrame {
+        WatchFrame {
             window_s: 2.0,
             at_unix_s: 1e9,
             stages: vec![
@@ -231,7 +231,7 @@ mod tests {
                 p99_ns: 2048,
             }],
             gaps: [("tasks".to_owned(), "no root".to_owned())].into(),
-            ..Frame::default()
+            ..WatchFrame::default()
         }
     }
 
@@ -369,7 +369,7 @@ mod tests {
     fn a_weak_verdict_adds_no_confident_time() {
         let mut families = Families::new("1", 4).unwrap();
         for confidence in [Confidence::Weak, Confidence::Strong] {
-            let frame = Frame { verdict: Some(verdict(confidence)), ..window() };
+            let frame = WatchFrame { verdict: Some(verdict(confidence)), ..window() };
             families.frame(&frame, None, |_| None);
         }
         let text = families.text().unwrap();
@@ -398,7 +398,7 @@ mod tests {
         for (is_gone, right) in [(false, 0.0), (true, 1.0), (true, 1.0), (false, 1.0), (true, 2.0)]
         {
             let gap = is_gone.then(|| (CPU_GONE.to_owned(), "CPU 1".to_owned()));
-            let frame = Frame { gaps: gap.into_iter().collect(), ..window() };
+            let frame = WatchFrame { gaps: gap.into_iter().collect(), ..window() };
             families.frame(&frame, None, |_| None);
             assert_eq!(value(&families.text().unwrap(), series), Some(right));
         }
@@ -408,12 +408,12 @@ mod tests {
     fn full_cpus_are_counted_and_unknown_ones_are_not_0() {
         let mut families = Families::new("1", 4).unwrap();
         let cpus = vec![cpu(0, 0.95), cpu(1, 0.99), cpu(2, 0.5)];
-        families.frame(&Frame { cpus, ..window() }, None, |_| None);
+        families.frame(&WatchFrame { cpus, ..window() }, None, |_| None);
         let text = families.text().unwrap();
         assert_eq!(value(&text, "rxpath_softirq_busiest_cpu"), Some(1.0), "{text}");
         assert_eq!(value(&text, "rxpath_softirq_saturated_cpus"), Some(2.0), "{text}");
         let cpus = vec![cpu(0, 0.95), CpuRow { cpu: 1, ..CpuRow::default() }];
-        families.frame(&Frame { cpus, ..window() }, None, |_| None);
+        families.frame(&WatchFrame { cpus, ..window() }, None, |_| None);
         let text = families.text().unwrap();
         assert!(!text.contains("\nrxpath_softirq_saturated_cpus "), "{text}");
         assert!(!text.contains("\nrxpath_softirq_busiest_cpu"), "{text}");
@@ -423,7 +423,7 @@ mod tests {
     fn a_late_window_adds_only_the_exporters_own_cost() {
         let mut families = Families::new("1", 4).unwrap();
         let cost = ProbeShare { cpu_ratio: 0.5, ..ProbeShare::default() };
-        let frame = Frame { probe_cost: Some(cost), ..window() };
+        let frame = WatchFrame { probe_cost: Some(cost), ..window() };
         families.frame(&frame, Some(&totals()), |_| None);
         let before = families.text().unwrap();
         families.late(&frame);

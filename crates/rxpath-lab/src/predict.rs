@@ -16,7 +16,7 @@ use rxpath_load::udp::serve::options::ServeEngine;
 use rxpath_model::calibration::Calibration;
 use rxpath_model::sim::outcome::StageFigures;
 use rxpath_model::sim::{Parameters, Values};
-use rxpath_record::evidence::Evidence;
+use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::ledger::Place;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::prediction::{Predicted, Prediction};
@@ -126,7 +126,7 @@ pub fn measured(metric: &str, trials: &[&Trial]) -> Option<f64> {
     quantile::median(&trials.iter().filter_map(of).collect::<Vec<f64>>())
 }
 
-fn window_loss(evidence: &Evidence) -> Option<f64> {
+fn window_loss(evidence: &WindowEvidence) -> Option<f64> {
     (evidence.offered_pps > 0.0)
         .then(|| (1.0 - evidence.delivered_pps / evidence.offered_pps).max(0.0))
 }
@@ -374,8 +374,11 @@ mod tests {
         let of = |bounds| {
             let drops = vec![lost(Place::Ring, 300, bounds), lost(Place::SocketBuffer, 100, None)];
             let ledger = Ledger { offered_packets: 1_000, drops, ..Ledger::default() };
-            let evidence =
-                Evidence { offered_pps: 1_000.0, delivered_pps: 600.0, ..Evidence::default() };
+            let evidence = WindowEvidence {
+                offered_pps: 1_000.0,
+                delivered_pps: 600.0,
+                ..WindowEvidence::default()
+            };
             let trial = Trial { ledger, evidence, ..Trial::default() };
             measured("socket_loss_ratio", &[&trial])
         };

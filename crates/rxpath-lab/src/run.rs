@@ -29,7 +29,7 @@ use rxpath_host::lab::capture::scrub::Scrubber;
 use rxpath_host::lab::owner::{self, Owner};
 use rxpath_host::read::environment;
 use rxpath_record::environment::Environment;
-use rxpath_record::event::{Event, What};
+use rxpath_record::event::{RunEvent, What};
 use rxpath_record::manifest::{Manifest, Status, Trial};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, run_id};
 use rxpath_record::samples::TrialSamples;
@@ -205,7 +205,7 @@ struct Running<'a> {
 
 impl<'a> Running<'a> {
     fn tell(&mut self, what: What) -> Result<(), LabError> {
-        Ok(self.writer.event(&Event { t_ns: monotonic_ns() as i64, what })?)
+        Ok(self.writer.event(&RunEvent { t_ns: monotonic_ns() as i64, what })?)
     }
 
     /// Keeps a warning of the run, as an event too: a killed run has no other record of it.
@@ -338,7 +338,7 @@ impl<'a> Running<'a> {
             progress.phase(now);
             now.clone_into(&mut phase);
             let what = What::Phase { trial: number.trial, phase: now.to_owned() };
-            if let Err(error) = writer.event(&Event { t_ns: monotonic_ns() as i64, what }) {
+            if let Err(error) = writer.event(&RunEvent { t_ns: monotonic_ns() as i64, what }) {
                 unwritten.get_or_insert(error);
             }
         });

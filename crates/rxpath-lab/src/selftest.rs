@@ -14,7 +14,7 @@ use rand::SeedableRng;
 use rxpath_core::Nanos;
 use rxpath_host::Root;
 use rxpath_record::manifest::{Grade, Manifest, Trial};
-use rxpath_record::verdict::{Confidence, Stage, Verdict};
+use rxpath_record::verdict::{Confidence, DiagnosisVerdict, Stage};
 use rxpath_stats::proportion;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -211,7 +211,7 @@ pub fn sureness(manifest: &Manifest, rows: &[SelftestRow]) -> Vec<Sureness> {
 }
 
 /// Trials with a verdict. Those that noise made worthless say nothing about the diagnosis.
-fn judged(manifest: &Manifest) -> impl Iterator<Item = (&Trial, &Verdict)> {
+fn judged(manifest: &Manifest) -> impl Iterator<Item = (&Trial, &DiagnosisVerdict)> {
     let counts = |trial: &&Trial| trial.void.is_none() && trial.grade != Grade::D;
     manifest.trials.iter().filter(counts).filter_map(|t| Some((t, t.verdict.as_ref()?)))
 }

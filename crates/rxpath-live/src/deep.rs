@@ -14,7 +14,7 @@ use rxpath_bpf::cost::own_cpu;
 use rxpath_host::Root;
 use rxpath_host::read::procfs::schedstat;
 use rxpath_host::read::thread::current_tid;
-use rxpath_record::verdict::Verdict;
+use rxpath_record::verdict::DiagnosisVerdict;
 
 pub use crate::live::Programs;
 use crate::live::{LiveRequest, Probes, watch_with};
@@ -37,7 +37,7 @@ pub struct DeepLook {
 /// What its thread leaves.
 #[derive(Debug)]
 struct Ended {
-    verdict: Result<Verdict, String>,
+    verdict: Result<DiagnosisVerdict, String>,
     thread_cpu: Duration,
     programs_cpu: Duration,
     programs: Option<Programs>,
@@ -47,7 +47,7 @@ struct Ended {
 #[derive(Debug)]
 pub struct DeepSeen {
     /// The verdict, or why there is none.
-    pub verdict: Result<Verdict, String>,
+    pub verdict: Result<DiagnosisVerdict, String>,
     /// CPU time of the whole: its thread and its programs.
     pub cpu: Duration,
     /// CPU time of its thread that was not charged yet.

@@ -37,7 +37,7 @@ use rxpath_host::read::procfs::socket_owner;
 use rxpath_host::read::snapshot::Reader;
 use rxpath_host::{HostError, Root};
 use rxpath_record::counters::{Moved, Snapshot};
-use rxpath_record::evidence::{Evidence, SoftirqPlace, UdpCounting};
+use rxpath_record::evidence::{SoftirqPlace, UdpCounting, WindowEvidence};
 use rxpath_record::ledger::{Drop, DropReason, Ledger};
 
 use crate::counted::conntrack;
@@ -65,7 +65,7 @@ pub const UDP_SOCKETS: &str = "UDP sockets";
 #[derive(Debug)]
 pub struct Seen {
     /// For the diagnosis.
-    pub evidence: Evidence,
+    pub evidence: WindowEvidence,
     /// TCP's counters that moved, by name.
     pub beside: BTreeMap<String, u64>,
     /// UDP sockets that were sampled.
@@ -286,7 +286,7 @@ pub(crate) struct Read<'a> {
 }
 
 /// From what was read at both ends, and of the sockets in between.
-pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
+pub(crate) fn evidence(read: &Read<'_>) -> WindowEvidence {
     let Read { between, moved, sockets, owners, .. } = *read;
     let (delivered, drops, taken_by_kernel) = of_sockets(read);
     let offered = delivered + drops.iter().map(|drop| drop.packets).sum::<u64>();
@@ -314,7 +314,7 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
         drops,
         ..Ledger::default()
     };
-    Evidence {
+    WindowEvidence {
         window_s: between.seconds(),
         // Nobody is asked here: what comes is what was wanted.
         target_pps: Some(offered as f64 / seconds),
@@ -346,7 +346,7 @@ pub(crate) fn evidence(read: &Read<'_>) -> Evidence {
         conntrack: tracked,
         spread: Some(spread),
         ledger,
-        ..Evidence::default()
+        ..WindowEvidence::default()
     }
 }
 

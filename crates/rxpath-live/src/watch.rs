@@ -35,7 +35,7 @@ use rxpath_host::read::snapshot::Reader;
 use rxpath_host::read::topology;
 use rxpath_host::{HostError, Root};
 use rxpath_record::counters::Snapshot;
-use rxpath_record::watch::{Frame, WindowTotals};
+use rxpath_record::watch::{WatchFrame, WindowTotals};
 
 use crate::live;
 use crate::observe::{Between, CpuSnapshot, Ours};
@@ -141,7 +141,7 @@ impl LiveWatcher {
         let probes = match options.counters_only {
             Some(why) => Err(why.to_owned()),
             None => Probes::start(options.irq_entry).map_err(|error| {
-                none_loaded = Some(Unloaded::of(Frame::ALL_PROBES, &error));
+                none_loaded = Some(Unloaded::of(WatchFrame::ALL_PROBES, &error));
                 error.to_string()
             }),
         };
@@ -221,7 +221,7 @@ impl LiveWatcher {
     }
 
     /// Ends the window here and begins the next. What cannot be read leaves a gap in the frame.
-    pub fn frame(&mut self) -> Frame {
+    pub fn frame(&mut self) -> WatchFrame {
         // Before that: a short turn would last as long as all of it.
         if let Ok(probes) = &mut self.probes {
             probes.rest();
@@ -268,7 +268,7 @@ impl LiveWatcher {
     }
 
     /// What the window of this frame, the last one, adds to totals; none without probes.
-    pub fn totals(&mut self, frame: &Frame) -> Option<WindowTotals> {
+    pub fn totals(&mut self, frame: &WatchFrame) -> Option<WindowTotals> {
         let probes = self.probes.as_mut().ok()?;
         let (latencies, polls) = (probes.latencies(), probes.polls());
         let (lost_count, shares) = (probes.lost_count(), probes.port_shares());
@@ -280,7 +280,12 @@ impl LiveWatcher {
     }
 
     /// Everything that is made from what was read, and whether it has a loss.
-    fn compose(&self, window: &Window<'_>, looks: &SocketSamples, now: &Snapshot) -> (Frame, bool) {
+    fn compose(
+        &self,
+        window: &Window<'_>,
+        looks: &SocketSamples,
+        now: &Snapshot,
+    ) -> (WatchFrame, bool) {
         let moved = now.since(&self.begun.snapshot);
         let mut evidence = live::evidence(&live::Read {
             between: window.between,
@@ -313,12 +318,12 @@ impl LiveWatcher {
         gaps.extend(self.owners.capped().map(|why| ("threads of programs".to_owned(), why)));
         gaps.extend(self.owners.hidden().map(|why| ("owners of sockets".to_owned(), why)));
         gaps.extend(window.links.gap.clone().map(|why| ("devices".to_owned(), why)));
-        gaps.insert(Frame::VERDICT.to_owned(), NOT_JUDGED.to_owned());
+        gaps.insert(WatchFrame::VERDICT.to_owned(), NOT_JUDGED.to_owned());
         match window.seen {
-            Err(why) => drop(gaps.insert(Frame::ALL_PROBES.to_owned(), why.to_owned())),
+            Err(why) => drop(gaps.insert(WatchFrame::ALL_PROBES.to_owned(), why.to_owned())),
             Ok(seen) => gaps.extend(seen.gaps.clone()),
         }
-        let frame = Frame {
+        let frame = WatchFrame {
             number: self.number,
             at_unix_s: unix_s(),
             window_s: window.window_s,
@@ -334,7 +339,7 @@ impl LiveWatcher {
             latency: window.seen.map_or_else(|_| Vec::new(), |seen| seen.latency.clone()),
             gaps,
             power_w: moved.power_w(window.window_s),
-            ..Frame::default()
+            ..WatchFrame::default()
         };
         (frame, loses)
     }

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use rxpath_stats::quantile;
 
 use crate::manifest::Trial;
-use crate::verdict::{Agreement, Stage, Verdict};
+use crate::verdict::{Agreement, DiagnosisVerdict, Stage};
 
 /// The verdict that most trials have, and how many. Of equally many, the one of the trial nearest to the median.
-pub fn agreed(judged: &[(&Trial, Verdict)], main: &str) -> Option<(Verdict, Agreement)> {
+pub fn agreed(
+    judged: &[(&Trial, DiagnosisVerdict)],
+    main: &str,
+) -> Option<(DiagnosisVerdict, Agreement)> {
     let mut counts: BTreeMap<Stage, u32> = BTreeMap::new();
     for (_, verdict) in judged {
         *counts.entry(verdict.stage).or_default() += 1;
@@ -29,7 +32,7 @@ pub fn agreed(judged: &[(&Trial, Verdict)], main: &str) -> Option<(Verdict, Agre
         others: counts,
     };
     let confidence = agreement.limit(verdict.confidence);
-    Some((Verdict { confidence, ..verdict.clone() }, agreement))
+    Some((DiagnosisVerdict { confidence, ..verdict.clone() }, agreement))
 }
 
 /// The trial whose metric is nearest to the median of all.
@@ -53,11 +56,11 @@ mod tests {
     use crate::verdict::Confidence;
 
     /// Trials with these rates and stages, each with strong evidence.
-    fn judged(of: &[(f64, Stage)]) -> (Vec<Trial>, Vec<Verdict>) {
+    fn judged(of: &[(f64, Stage)]) -> (Vec<Trial>, Vec<DiagnosisVerdict>) {
         let each = of.iter().enumerate().map(|(at, (rate, stage))| {
             let metrics = [("delivered_pps".to_owned(), *rate)].into();
             let trial = Trial { trial: at as u32, metrics, ..Trial::default() };
-            let verdict = Verdict {
+            let verdict = DiagnosisVerdict {
                 stage: *stage,
                 cpu: None,
                 confidence: Confidence::Strong,
@@ -73,7 +76,7 @@ mod tests {
         each.unzip()
     }
 
-    fn of(each: &[(f64, Stage)]) -> Option<(Verdict, Agreement)> {
+    fn of(each: &[(f64, Stage)]) -> Option<(DiagnosisVerdict, Agreement)> {
         let (trials, verdicts) = judged(each);
         agreed(&trials.iter().zip(verdicts).collect::<Vec<_>>(), "delivered_pps")
     }

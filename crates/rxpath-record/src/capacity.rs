@@ -6,7 +6,7 @@ pub use rxpath_stats::load_search::SearchEnd;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::verdict::Verdict;
+use crate::verdict::DiagnosisVerdict;
 
 /// The highest rate that holds under objectives, as two bounds. **Source** RFC 9971.
 ///
@@ -34,7 +34,7 @@ pub struct Capacity {
     /// Every rate that was tried, from the lowest.
     pub loads: Vec<TriedLoad>,
     /// The diagnosis of the failing trials at the upper bound.
-    pub limited_by: Option<Verdict>,
+    pub limited_by: Option<DiagnosisVerdict>,
     /// Trials, those that were repeated included.
     pub trials_count: u32,
     /// Trials that were repeated because other load on the machine disturbed them.

@@ -28,7 +28,7 @@ pub struct Comparison {
     pub variant: String,
     /// The difference, and its verdict.
     #[serde(flatten)]
-    pub effect: Effect,
+    pub effect: MeasuredEffect,
     /// Blocks in which both ran.
     pub pairs_count: u32,
     /// What the scenario expected: `up`, `down`, `same`.
@@ -66,7 +66,7 @@ impl Expectation {
 
 /// The difference between two sets of trials in one metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Effect {
+pub struct MeasuredEffect {
     /// `variant / base`; `null` for shares, and where a value is not above 0. Runs of older versions have the ratio of
     /// medians.
     pub ratio: Option<f64>,
@@ -76,7 +76,7 @@ pub struct Effect {
     pub range: Option<[f64; 2]>,
     /// `variant - base`; runs of older versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub difference: Option<Change>,
+    pub difference: Option<MetricDifference>,
     /// The basis of the outcome.
     #[serde(default)]
     pub judged_by: JudgedBy,
@@ -98,7 +98,7 @@ pub struct Effect {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
     /// How the interval is made: `t-and-trimmed-t` of paired blocks, `welch` of two runs.
-    pub method: Method,
+    pub method: IntervalMethod,
     /// Most blocks of the run, at each of which the interval holds at once; `null` where only the end of the run is judged.
     pub looks_max: Option<u32>,
     /// Comparisons among which this one is judged, by Holm's steps.
@@ -122,7 +122,7 @@ pub struct Control {
 /// How an interval is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Method {
+pub enum IntervalMethod {
     /// The overlap of Student's t and of the trimmed t, over differences within blocks.
     TAndTrimmedT,
     /// Welch's t, of two lists that were not measured in the same blocks.
@@ -131,7 +131,7 @@ pub enum Method {
 
 /// `variant - base`, in the unit of the metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Change {
+pub struct MetricDifference {
     /// The difference.
     pub value: f64,
     /// Its 95 % interval; `null` under five blocks.
@@ -175,7 +175,7 @@ impl Comparison {
     }
 }
 
-impl Effect {
+impl MeasuredEffect {
     /// Nothing was found: no block has a value of both variants.
     pub fn not_measured() -> Self {
         Self {
@@ -202,7 +202,7 @@ impl Effect {
             ratio: ratio.map(|(ratio, _)| ratio).or_else(|| (base > 0.0).then(|| variant / base)),
             interval: ratio.map(|(_, interval)| ends(interval)),
             range: found.ratio_range.map(|(low, high)| [low, high]),
-            difference: Some(Change {
+            difference: Some(MetricDifference {
                 value: change,
                 interval: change_interval.map(ends),
                 range: [found.range.0, found.range.1],
@@ -219,7 +219,7 @@ impl Effect {
     }
 
     /// The difference, where the outcome rests on it or there is no ratio.
-    pub fn change(&self) -> Option<&Change> {
+    pub fn change(&self) -> Option<&MetricDifference> {
         let by_difference = self.judged_by == JudgedBy::Difference || self.ratio.is_none();
         self.difference.as_ref().filter(|_| by_difference)
     }
@@ -230,8 +230,8 @@ impl Control {
         let blocks = |count: Option<usize>| count.map(|count| count as u32);
         Self {
             method: match found.looks {
-                Looks::Plain => Method::Welch,
-                Looks::EveryBlock { .. } | Looks::Once { .. } => Method::TAndTrimmedT,
+                Looks::Plain => IntervalMethod::Welch,
+                Looks::EveryBlock { .. } | Looks::Once { .. } => IntervalMethod::TAndTrimmedT,
             },
             looks_max: match found.looks {
                 Looks::EveryBlock { most } => Some(most as u32),

@@ -12,8 +12,8 @@ pub struct Environment {
     /// `rxpath/environment/1.0`.
     pub schema: String,
     /// One entry per host; the lab on one machine has one, called `local`.
-    pub hosts: BTreeMap<String, HostFacts>,
+    pub hosts: BTreeMap<String, RecordedFacts>,
 }
 
 /// Facts of one host by probe name: `kernel.release`, `cpu.model`, `cpu.online`, `sysctl.net.core.rmem_max`.
-pub type HostFacts = BTreeMap<String, Fact<serde_json::Value>>;
+pub type RecordedFacts = BTreeMap<String, Fact<serde_json::Value>>;

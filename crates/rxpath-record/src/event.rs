@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Event {
+pub struct RunEvent {
     /// `CLOCK_MONOTONIC`; add the manifest's `epoch_offset_ns` for Unix time.
     pub t_ns: i64,
     /// What happened.

@@ -16,7 +16,7 @@ pub use tcp::{Listener, TcpConnection, TcpService, TcpUse};
 
 /// Everything measured about one trial's window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Evidence {
+pub struct WindowEvidence {
     /// Length of the measured window.
     pub window_s: f64,
     /// A host was watched: nobody could be asked what was sent, and what arrived at UDP stands for it.
@@ -59,7 +59,7 @@ pub struct Evidence {
     pub reader_stall_s: Option<f64>,
     /// How the load could be spread over CPUs, and how it was.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub spread: Option<Spread>,
+    pub spread: Option<CpuDistribution>,
     /// Connection tracking of the receiver's namespace, when it was read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub conntrack: Option<ConntrackUse>,
@@ -115,7 +115,7 @@ pub struct AnyProtocol {
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
-pub struct Owner {
+pub struct SocketOwner {
     /// Process id.
     pub pid: i32,
     /// Its name (`/proc/PID/stat`).
@@ -124,7 +124,7 @@ pub struct Owner {
 
 /// How the receive path's work could be divided among CPUs, and how it was over the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Spread {
+pub struct CpuDistribution {
     /// Receive queues of the device; `None` = not known.
     pub queues: Option<u32>,
     /// CPUs of the RPS masks; empty = RPS is off, `None` = not known.
@@ -274,7 +274,7 @@ pub struct ThreadUse {
     /// The CPU quota that stopped it for a part of the window.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub throttled: Option<Throttled>,
-    /// Its machine, by the name in [`Evidence::sender_hosts`]; empty = the receiver's.
+    /// Its machine, by the name in [`WindowEvidence::sender_hosts`]; empty = the receiver's.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub host: String,
 }
@@ -346,7 +346,7 @@ pub struct SocketUse {
     pub local: String,
     /// Processes that have it open, on a watched host and where they could be seen.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub owners: Vec<Owner>,
+    pub owners: Vec<SocketOwner>,
 }
 
 /// Where the receive softirq of the lab's link runs.
@@ -380,13 +380,13 @@ mod tests {
     #[test]
     fn evidence_of_one_machine_is_written_as_before_there_were_hosts() {
         let sender_threads = vec![ThreadUse { tid: 7, ..ThreadUse::default() }];
-        let one = Evidence { sender_threads, ..Evidence::default() };
+        let one = WindowEvidence { sender_threads, ..WindowEvidence::default() };
         let mut written = serde_json::to_value(&one).unwrap();
         assert!(written.get("sender_hosts").is_none(), "{written}");
         assert!(written["sender_threads"][0].get("host").is_none(), "{written}");
-        assert_eq!(serde_json::from_value::<Evidence>(written.clone()).unwrap(), one);
+        assert_eq!(serde_json::from_value::<WindowEvidence>(written.clone()).unwrap(), one);
         written["sender_threads"][0]["host"] = "gen1".into();
-        let apart: Evidence = serde_json::from_value(written).unwrap();
+        let apart: WindowEvidence = serde_json::from_value(written).unwrap();
         assert_eq!(apart.sender_threads[0].host, "gen1");
     }
 }

@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::capacity::Capacity;
 pub use crate::comparison::{Comparison, NoiseFloor, Outcome};
 use crate::counters::Moved;
-use crate::evidence::Evidence;
+use crate::evidence::WindowEvidence;
 pub use crate::grade::Grade;
 use crate::hosts::{ClockDrift, ControlPath, HostTrial, PairPackets, PairRate, PathOffset};
 use crate::ledger::Ledger;
 use crate::prediction::Prediction;
-use crate::stolen::Stolen;
+use crate::stolen::StolenCpuTime;
 use crate::traced::Traced;
-use crate::verdict::{Agreement, Verdict};
+use crate::verdict::{Agreement, DiagnosisVerdict};
 
 /// The whole manifest. Written at the start with `status: running`, replaced (by rename) after each trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -222,7 +222,7 @@ pub struct VariantSummary {
     /// Metrics by name: `delivered_pps`, `offered_pps`, `loss_ratio`, `receiver_cpu_ns_per_packet`.
     pub metrics: BTreeMap<String, Metric>,
     /// The diagnosis that most of its trials have.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<DiagnosisVerdict>,
     /// Quantiles of the times of its trials together, where its load times requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pooled_quantiles: Vec<PooledQuantile>,
@@ -287,9 +287,9 @@ pub struct Trial {
     /// All counters that changed over the whole trial.
     pub moved: Moved,
     /// The input of the diagnosis; of several receivers, that of the one that limits the trial.
-    pub evidence: Evidence,
+    pub evidence: WindowEvidence,
     /// What it said.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<DiagnosisVerdict>,
     /// Metrics of the window by name.
     pub metrics: BTreeMap<String, f64>,
     /// The result objects of the workloads, as they printed them: `serve`, `load`, or an external command's.
@@ -299,7 +299,7 @@ pub struct Trial {
     pub flow_cpus: Vec<FlowCpu>,
     /// The CPU time that networking took in the window, if observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stolen: Option<Stolen>,
+    pub stolen: Option<StolenCpuTime>,
     /// The receive side in the window, if traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traced: Option<Traced>,

@@ -21,7 +21,7 @@ mod salvage;
 mod writer;
 
 pub use id::run_id;
-pub use problem::{Problem, RunError};
+pub use problem::{RunError, RunProblem};
 pub use reader::{RunReader, parse_environment, parse_events, parse_manifest};
 pub use writer::RunWriter;
 

@@ -8,7 +8,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
 use crate::environment::Environment;
-use crate::event::Event;
+use crate::event::RunEvent;
 use crate::manifest::Manifest;
 use crate::samples::TrialSamples;
 
@@ -17,7 +17,7 @@ use crate::samples::TrialSamples;
 pub fn schemas() -> [(&'static str, Schema); 4] {
     [
         ("environment", schemars::schema_for!(Environment)),
-        ("event", schemars::schema_for!(Event)),
+        ("event", schemars::schema_for!(RunEvent)),
         ("run", schemars::schema_for!(Manifest)),
         ("samples", schemars::schema_for!(TrialSamples)),
     ]

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 /// Stolen time of one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Stolen {
+pub struct StolenCpuTime {
     /// Length of the window; the victim runs all of it.
     pub window_s: f64,
     /// The victim, if the scenario has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub victim: Option<Victim>,
+    pub victim: Option<VictimRecord>,
     /// Each CPU.
     pub cpus: Vec<CpuPaid>,
     /// Tasks by the time taken from them; those with little time are one row, so that the sum is complete.
@@ -30,7 +30,7 @@ pub struct Stolen {
 /// A task with known work, or a user's command, pinned to a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Victim {
+pub struct VictimRecord {
     /// The command; empty for the known work.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
@@ -45,7 +45,7 @@ pub struct Victim {
     pub deferred_s: f64,
 }
 
-impl Victim {
+impl VictimRecord {
     /// Time that it had: by its work where that is known, else the time of its own that the probe counted.
     pub fn got_s(&self) -> f64 {
         self.row.got_by_work_s.unwrap_or(self.row.time.own_s)
@@ -84,7 +84,7 @@ mod tests {
             "interrupt": {"irq_entry_us": 5.5, "interval_us": [5.0, 6.0], "source": "measured"},
             "cpus": [{"cpu": 1, "window_s": 2.0, "on_cpu_s": 1.5, "idle_s": 0.5, "landed_packets": 7}],
             "tasks": [{"pid": 7, "comm": "sh", "kind": "task", "cpus": [1], "on_cpu_s": 1.5}, {"comm": "all others", "kind": "rest"}]}"#;
-        let read: Stolen = serde_json::from_str(old).unwrap();
+        let read: StolenCpuTime = serde_json::from_str(old).unwrap();
         let by = TakenBy { dev: "eth0".into(), napi_id: 7, net_s: 0.5, ..TakenBy::default() };
         assert_eq!(read.victim.unwrap().row.taken_by, [by]);
         let interrupt = Calibration {
@@ -110,7 +110,7 @@ mod tests {
     fn what_threads_of_the_kernel_took_is_taken_too() {
         let time = Division { net_rx_s: 3.0, own_s: 9.0, ..Division::default() };
         let row = VictimTime { time, ..VictimTime::default() };
-        let deferred = Victim { row, deferred_s: 0.5, ..Victim::default() };
+        let deferred = VictimRecord { row, deferred_s: 0.5, ..VictimRecord::default() };
         assert!((deferred.taken_s() - 3.5).abs() < 1e-12);
     }
 }

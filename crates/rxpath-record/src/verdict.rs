@@ -136,7 +136,7 @@ pub struct EvidenceLine {
 
 /// The answer of the diagnosis for one trial or variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Verdict {
+pub struct DiagnosisVerdict {
     /// The limiting stage.
     pub stage: Stage,
     /// The CPU concerned, if any.

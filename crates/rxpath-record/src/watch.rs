@@ -1,7 +1,7 @@
 //! One sample of the live receive path, as `rxpath watch` shows it, prints it as JSON and records it.
 //!
 //! A frame is complete: a view draws it without reading the host, today or on another machine. Rates are differences of
-//! cumulative counters over [`Frame::window_s`]; what could not be read is a gap with its reason.
+//! cumulative counters over [`WatchFrame::window_s`]; what could not be read is a gap with its reason.
 
 mod change;
 mod line;
@@ -17,17 +17,17 @@ use rxpath_core::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use line::{Settings, head_line, tail_line};
+pub use line::{WatchSettings, head_line, tail_line};
 pub use packed::Packer;
 pub use recording::{Recorded, RecordingError, parse};
 pub use rows::{
-    CpuRow, DropRow, LatencyRow, LossRow, ProbeShare, QueueRow, Sampled, SocketRow, TaskRow,
+    CpuRow, DropRow, LatencyRow, LossRow, ProbeDutyCycle, ProbeShare, QueueRow, SocketRow, TaskRow,
 };
-pub use slice::Slice;
+pub use slice::TrafficSlice;
 pub use totals::{PollSizes, PortName, StageLatency, TakenTime, VictimName, WindowTotals};
 
 use crate::ledger::Place;
-use crate::verdict::{Stage, Verdict};
+use crate::verdict::{DiagnosisVerdict, Stage};
 
 /// A place on the path, from left to right.
 #[derive(
@@ -151,7 +151,7 @@ pub struct StageRow {
 /// One sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Frame {
+pub struct WatchFrame {
     /// Number of the sample, from 1.
     pub number: u64,
     /// End of the window, Unix time.
@@ -161,7 +161,7 @@ pub struct Frame {
     /// The path, from left to right.
     pub stages: Vec<StageRow>,
     /// The limit of reception over UDP and TCP.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<DiagnosisVerdict>,
     /// Packets per second that softirqs handled for other network namespaces, at least.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elsewhere_pps: Option<f64>,
@@ -192,12 +192,12 @@ pub struct Frame {
     /// BPF probes that count only part of the time, because counting all the time would cost too much; empty if all
     /// count without a break.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sampled: Vec<Sampled>,
+    pub sampled: Vec<ProbeDutyCycle>,
     /// The cost of its BPF programs, as last measured; none without them.
     pub probe_cost: Option<ProbeShare>,
 }
 
-impl Frame {
+impl WatchFrame {
     /// The gap of a frame without any BPF probe.
     pub const ALL_PROBES: &'static str = "BPF probes";
     /// How a gap begins whose reader costs so much that it is asked seldom.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
-use rxpath_record::event::{Event, What};
+use rxpath_record::event::{RunEvent, What};
 
 /// One curve: seconds since the trial's first sample, and a value.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,7 +21,7 @@ pub(crate) struct Samples<'a> {
 
 impl<'a> Samples<'a> {
     /// The samples of `trial`.
-    pub(crate) fn of(events: &'a [Event], trial: u32) -> Self {
+    pub(crate) fn of(events: &'a [RunEvent], trial: u32) -> Self {
         let rows = events.iter().filter_map(|event| match &event.what {
             What::Sample { trial: of, side, values } if *of == trial => {
                 Some((event.t_ns, *side, values))
@@ -90,9 +90,9 @@ fn sum_of_rates(members: &[&Series]) -> Vec<(f64, f64)> {
 mod tests {
     use super::*;
 
-    fn sample(t_ms: i64, values: &[(&str, f64)]) -> Event {
+    fn sample(t_ms: i64, values: &[(&str, f64)]) -> RunEvent {
         let values = values.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
-        Event { t_ns: t_ms * 1_000_000, what: What::Sample { trial: 3, side: Side::Rx, values } }
+        RunEvent { t_ns: t_ms * 1_000_000, what: What::Sample { trial: 3, side: Side::Rx, values } }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use rxpath_record::agreement::median_trial;
 use rxpath_record::environment::Environment;
-use rxpath_record::event::Event;
+use rxpath_record::event::RunEvent;
 use rxpath_record::manifest::{Manifest, Status, Trial, VariantSummary};
 use rxpath_record::run::RunReader;
 use rxpath_record::samples::TrialSamples;
@@ -17,7 +17,7 @@ pub struct Run {
     /// `environment.json`, when it could be read.
     pub(crate) environment: Option<Environment>,
     /// The whole lines of `events.jsonl`.
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<RunEvent>,
     /// Queues over time, one entry per sampled trial.
     pub(crate) samples: Vec<TrialSamples>,
     /// Parts that could not be read, were changed by hand, or are missing: one sentence each, shown at the top.

@@ -10,13 +10,13 @@ use rxpath_core::measured::{
 };
 use rxpath_core::ntp::NtpState;
 use rxpath_core::{CpuList, Division, Log2, Side};
-use rxpath_record::comparison::Effect;
+use rxpath_record::comparison::MeasuredEffect;
 use rxpath_record::hosts::{ClockDrift, ControlCost, HostStart, HostTrial, PairPackets};
 use rxpath_record::ledger::{Drop, PacketBounds, Place, RemainderBounds};
 use rxpath_record::manifest::HostPart;
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;
-use rxpath_record::stolen::{CpuPaid, Stolen, Victim};
+use rxpath_record::stolen::{CpuPaid, StolenCpuTime, VictimRecord};
 use rxpath_record::traced::{CpuTraced, DeviceTraced, NapiTraced, Traced};
 use rxpath_stats::Looks;
 use rxpath_stats::difference::difference;
@@ -180,7 +180,7 @@ fn comparisons_whose_base_is_zero_are_in_page_and_text() {
     {
         let found = difference(&pairs, metric::scale(metric), 0.03, Looks::of(5, 20)).unwrap();
         run.manifest.comparisons[at].metric = metric.into();
-        run.manifest.comparisons[at].effect = Effect::of(&found, metric);
+        run.manifest.comparisons[at].effect = MeasuredEffect::of(&found, metric);
     }
     for text in [html(&run), markdown(&run)] {
         assert!(text.contains("+25.00 percentage points"), "{text}");
@@ -316,13 +316,13 @@ fn a_loss_within_bounds_is_no_share_of_one_number() {
     assert!(page.contains("<span>between 5 and 90,000</span>"), "{page}");
 }
 
-fn who_paid() -> Stolen {
+fn who_paid() -> StolenCpuTime {
     let time = Division { on_cpu_s: 1.9, own_s: 1.4, net_rx_s: 0.5, ..Division::default() };
     let by = TakenBy { dev: "backlog".into(), net_s: 0.5, packets: 12_345, ..TakenBy::default() };
     let row = CpuTime { cpu: 1, time, ..CpuTime::default() };
-    Stolen {
+    StolenCpuTime {
         window_s: 2.0,
-        victim: Some(Victim {
+        victim: Some(VictimRecord {
             cpu: 1,
             row: VictimTime {
                 asked_s: 2.0,
@@ -332,7 +332,7 @@ fn who_paid() -> Stolen {
                 ..VictimTime::default()
             },
             deferred_s: 0.1,
-            ..Victim::default()
+            ..VictimRecord::default()
         }),
         cpus: vec![CpuPaid { row, landed_packets: Some(54_321) }],
         tasks: vec![TaskTime { comm: "<b>evil".into(), time, ..TaskTime::default() }],
@@ -341,7 +341,7 @@ fn who_paid() -> Stolen {
             interval_us: [5.5, 6.7],
             ..Calibration::default()
         },
-        ..Stolen::default()
+        ..StolenCpuTime::default()
     }
 }
 

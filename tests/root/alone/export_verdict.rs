@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rxpath_record::event::{Event, What};
+use rxpath_record::event::{RunEvent, What};
 use rxpath_record::run::{EVENTS, RunReader};
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ fn events(out: &Path) -> Vec<What> {
     let text = runs.find_map(|file| fs::read_to_string(file).ok()).unwrap_or_default();
     // The last line may be cut.
     text.lines()
-        .filter_map(|line| serde_json::from_str::<Event>(line).ok())
+        .filter_map(|line| serde_json::from_str::<RunEvent>(line).ok())
         .map(|of| of.what)
         .collect()
 }

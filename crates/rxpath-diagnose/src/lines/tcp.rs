@@ -1,7 +1,7 @@
 //! TCP's numbers of a watched host, shared by several rules.
 
 use rxpath_core::number::si;
-use rxpath_record::evidence::{Owner, TcpService, TcpUse, ThreadUse};
+use rxpath_record::evidence::{SocketOwner, TcpService, TcpUse, ThreadUse};
 use rxpath_record::verdict::EvidenceLine;
 
 use super::line;
@@ -57,7 +57,7 @@ pub fn counters(tcp: &TcpUse, names: &[&str]) -> Option<EvidenceLine> {
 }
 
 /// `0.0.0.0:80 of httpd (99)`.
-pub fn at(address: &str, owners: &[Owner]) -> String {
+pub fn at(address: &str, owners: &[SocketOwner]) -> String {
     match owners {
         [] => address.to_owned(),
         [one] => format!("{address} of {} ({})", one.name, one.pid),

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_record::evidence::{Evidence, Owner, SocketUse, ThreadUse};
+use rxpath_record::evidence::{SocketOwner, SocketUse, ThreadUse, WindowEvidence};
 
 use super::side::{ThreadSaturation, lead};
 use crate::thresholds::MOST_OF_LOSS_RATIO;
@@ -35,7 +35,7 @@ impl<'a> Service<'a> {
     }
 
     /// Its owners, each once.
-    pub fn owners(&self) -> BTreeSet<&'a Owner> {
+    pub fn owners(&self) -> BTreeSet<&'a SocketOwner> {
         self.sockets.iter().flat_map(|socket| &socket.owners).collect()
     }
 
@@ -54,7 +54,7 @@ impl<'a> Service<'a> {
 }
 
 /// The services that dropped packets, the one that dropped most first; none in a trial, which has one service.
-pub fn that_dropped(evidence: &Evidence) -> Vec<Service<'_>> {
+pub fn that_dropped(evidence: &WindowEvidence) -> Vec<Service<'_>> {
     if !evidence.watched {
         return Vec::new();
     }
@@ -83,7 +83,7 @@ fn known<'a>(sockets: impl Iterator<Item = &'a SocketUse>) -> Option<BTreeSet<i3
 }
 
 /// The owners' threads of a socket that no thread read, without those that read another socket of the service.
-fn of_unread<'a>(evidence: &'a Evidence, service: &Service<'_>) -> Vec<&'a ThreadUse> {
+fn of_unread<'a>(evidence: &'a WindowEvidence, service: &Service<'_>) -> Vec<&'a ThreadUse> {
     let Some(unread) = service.unread() else { return Vec::new() };
     let busy = known(service.sockets.iter().copied()).unwrap_or_default();
     let owns = |thread: &&ThreadUse| {
@@ -95,7 +95,10 @@ fn of_unread<'a>(evidence: &'a Evidence, service: &Service<'_>) -> Vec<&'a Threa
 
 /// Threads that may read a service's sockets. If no thread read the relevant socket: those that could; else those known
 /// to read; else its owners' threads and those of unknown processes.
-pub fn readers<'a>(evidence: &'a Evidence, service: Option<&Service<'_>>) -> Vec<&'a ThreadUse> {
+pub fn readers<'a>(
+    evidence: &'a WindowEvidence,
+    service: Option<&Service<'_>>,
+) -> Vec<&'a ThreadUse> {
     let could = service.map_or_else(Vec::new, |service| of_unread(evidence, service));
     if !could.is_empty() {
         return could;

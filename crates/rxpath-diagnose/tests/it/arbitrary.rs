@@ -5,9 +5,9 @@ use proptest::option;
 use proptest::prelude::*;
 use rxpath_core::Side;
 use rxpath_record::evidence::{
-    AnyProtocol, ConntrackUse, ContendedLock, CpuPackets, CpuUse, Evidence, Halt, Listener,
-    LockWaiter, Owner, Probed, ProbedCpu, ProbedTask, SocketUse, SoftirqPlace, Spread,
-    TcpConnection, TcpService, TcpUse, ThreadUse, Throttled, UdpCounting,
+    AnyProtocol, ConntrackUse, ContendedLock, CpuDistribution, CpuPackets, CpuUse, Halt, Listener,
+    LockWaiter, Probed, ProbedCpu, ProbedTask, SocketOwner, SocketUse, SoftirqPlace, TcpConnection,
+    TcpService, TcpUse, ThreadUse, Throttled, UdpCounting, WindowEvidence,
 };
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
 
@@ -123,7 +123,7 @@ fn sockets() -> impl Strategy<Value = Vec<SocketUse>> {
                     drops_packets,
                     delivered_packets,
                     local: ["", "0.0.0.0:53", "[::]:53"][rcvbuf_bytes as usize % 3].into(),
-                    owners: vec![Owner { pid: (samples % 3) as i32, name: "named".into() }],
+                    owners: vec![SocketOwner { pid: (samples % 3) as i32, name: "named".into() }],
                     readers: [None, Some(vec![]), Some(vec![1, 2])][drops_packets as usize % 3]
                         .clone(),
                     waiters: [vec![], vec![2, 3]][delivered_packets as usize % 2].clone(),
@@ -191,7 +191,7 @@ fn ledger() -> impl Strategy<Value = Ledger> {
     )
 }
 
-fn spread() -> impl Strategy<Value = Spread> {
+fn spread() -> impl Strategy<Value = CpuDistribution> {
     let packets = vec((0u32..4, packets()), 0..4).prop_map(|all| {
         // One entry per CPU, as softnet_stat has it.
         let by_cpu: std::collections::BTreeMap<u32, u64> = all.into_iter().collect();
@@ -206,7 +206,12 @@ fn spread() -> impl Strategy<Value = Spread> {
             .collect()
     });
     (option::of(0u32..9), option::of(vec(0u32..4, 0..3)), option::of(packets_of_few()), packets)
-        .prop_map(|(queues, rps_cpus, flows, packets)| Spread { queues, rps_cpus, flows, packets })
+        .prop_map(|(queues, rps_cpus, flows, packets)| CpuDistribution {
+            queues,
+            rps_cpus,
+            flows,
+            packets,
+        })
 }
 
 fn packets_of_few() -> impl Strategy<Value = u64> {
@@ -307,7 +312,7 @@ fn service() -> impl Strategy<Value = TcpService> {
         |(counts, of, samples, threads, outgoing)| TcpService {
             address: "0.0.0.0:80".into(),
             outgoing,
-            owners: vec![Owner { pid: 7, name: "httpd".into() }],
+            owners: vec![SocketOwner { pid: 7, name: "httpd".into() }],
             connections_count: counts[0],
             full_count: counts[1],
             received_bytes: counts[2],
@@ -346,10 +351,10 @@ prop_compose! {
         extra in (option::of(packets()), option::of(any::<u32>()), option::of(number()), any::<bool>()),
         probes in (option::of(spread()), option::of(conntrack()), option::of(probed())),
         watch in (vec((ledger(), packets()), 0..2), option::of(tcp()), 0usize..3),
-    ) -> Evidence {
+    ) -> WindowEvidence {
         let (window_s, target_pps, offered_pps, delivered_pps, sender_blocked_s) = rates;
         let (backlog_limit_packets, segments_per_send, reader_stall_s, watched) = extra;
-        Evidence {
+        WindowEvidence {
             narrowed: false,
             polling_sides: [vec![], vec![Side::Tx], vec![Side::Rx]][watch.2].clone(),
             watched, window_s, target_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
@@ -372,7 +377,7 @@ prop_compose! {
 }
 
 /// Evidence near a scene: the broken kind alone would hardly ever reach the deeper rules.
-pub fn near_a_scene() -> impl Strategy<Value = Evidence> {
+pub fn near_a_scene() -> impl Strategy<Value = WindowEvidence> {
     let scale = || 0.5..1.6f64;
     let apart = two_machines::scenes().into_iter().map(|(_, e)| ("two machines", e));
     let all = scenes().into_iter().chain(scenes_of_segments()).chain(apart).collect::<Vec<_>>();
@@ -393,7 +398,7 @@ pub fn near_a_scene() -> impl Strategy<Value = Evidence> {
     })
 }
 
-pub fn evidence() -> impl Strategy<Value = Evidence> {
-    let watched = near_a_scene().prop_map(|e| Evidence { watched: true, ..e });
+pub fn evidence() -> impl Strategy<Value = WindowEvidence> {
+    let watched = near_a_scene().prop_map(|e| WindowEvidence { watched: true, ..e });
     prop_oneof![any_evidence(), near_a_scene(), watched]
 }

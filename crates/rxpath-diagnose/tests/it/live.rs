@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rxpath_diagnose::diagnose;
-use rxpath_record::evidence::{Evidence, SoftirqPlace, Spread};
+use rxpath_record::evidence::{CpuDistribution, SoftirqPlace, WindowEvidence};
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::Stage;
 
@@ -12,7 +12,7 @@ use crate::tcp::{softirq_bound, unread, web};
 use crate::watched::{any, dropping, host, packets, reader};
 
 /// The scenes of trials as a watched host would have them, and those that only a watched host has.
-fn live_scenes() -> Vec<(String, Evidence)> {
+fn live_scenes() -> Vec<(String, WindowEvidence)> {
     let watched = scenes().into_iter().map(|(name, mut e)| {
         e.watched = true;
         e.sender_threads.clear();
@@ -20,8 +20,8 @@ fn live_scenes() -> Vec<(String, Evidence)> {
         e.target_pps = Some(e.offered_pps);
         (name.to_owned(), e)
     });
-    let mut all: Vec<(String, Evidence)> = watched.collect();
-    let mut add = |name: &str, e: Evidence| all.push((name.to_owned(), e));
+    let mut all: Vec<(String, WindowEvidence)> = watched.collect();
+    let mut add = |name: &str, e: WindowEvidence| all.push((name.to_owned(), e));
     let with = |counter: &str, count| {
         let mut e = web();
         e.tcp.as_mut().expect("TCP").counters = [(counter.to_owned(), count)].into();
@@ -48,7 +48,10 @@ fn live_scenes() -> Vec<(String, Evidence)> {
     ring.any_protocol = vec![any(lost(Place::Ring, "eth0 rx_missed_errors", 5_000), 105_000)];
     ring.cpus[0].idle_ratio = 0.0;
     ring.cpus[0].softirq_ratio = 0.1;
-    ring.spread = Some(Spread { packets: vec![packets(0, 100_000, 0)], ..Spread::default() });
+    ring.spread = Some(CpuDistribution {
+        packets: vec![packets(0, 100_000, 0)],
+        ..CpuDistribution::default()
+    });
     ring.softirq = SoftirqPlace::Napi { cpus: vec![0] };
     add("ring of a busy CPU", ring);
     all

@@ -3,9 +3,9 @@
 mod spread_and_probed;
 
 use rxpath_core::Side;
-use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
+use rxpath_record::evidence::{CpuUse, SocketUse, SoftirqPlace, ThreadUse, WindowEvidence};
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, LedgerUnit, Place};
-use rxpath_record::verdict::Verdict;
+use rxpath_record::verdict::DiagnosisVerdict;
 
 use spread_and_probed::scenes_of_spreading_and_probes;
 pub use spread_and_probed::{conntrack, packed, socket_lock, ticks_err, victim};
@@ -66,12 +66,12 @@ pub fn lost(place: Place, counter: &str, packets: u64) -> Drop {
 }
 
 /// A trial of one second each way: sender on CPU 0, reader on CPU 1 with half of its time left.
-pub fn trial(offered: u64, drops: Vec<Drop>) -> Evidence {
+pub fn trial(offered: u64, drops: Vec<Drop>) -> WindowEvidence {
     let dropped: u64 = drops.iter().map(|drop| drop.packets).sum();
     let at_socket: u64 =
         drops.iter().filter(|d| d.place == Place::SocketBuffer).map(|d| d.packets).sum();
     let delivered = offered - dropped;
-    Evidence {
+    WindowEvidence {
         window_s: 1.0,
         target_pps: None,
         offered_pps: offered as f64,
@@ -90,26 +90,31 @@ pub fn trial(offered: u64, drops: Vec<Drop>) -> Evidence {
             drops,
             ..Ledger::default()
         },
-        ..Evidence::default()
+        ..WindowEvidence::default()
     }
 }
 
 /// The same with the receive softirq on `cpu` by RPS.
-pub fn rps(mut evidence: Evidence, cpu: u32) -> Evidence {
+pub fn rps(mut evidence: WindowEvidence, cpu: u32) -> WindowEvidence {
     evidence.softirq = SoftirqPlace::Rps { cpus: vec![cpu] };
     evidence
 }
 
 /// Drops at the socket and a reader that ran and waited this much, its CPU filled accordingly.
-pub fn slow_reader(running: f64, waiting: f64) -> Evidence {
+pub fn slow_reader(running: f64, waiting: f64) -> WindowEvidence {
     let mut e = trial(300_000, vec![lost(Place::SocketBuffer, "rx/Udp.RcvbufErrors", 100_000)]);
     e.receiver_threads = vec![thread("serve", 1, running, waiting, 200_000)];
     e.cpus[1] = cpu(1, 0.0, (1.0 - running - waiting).max(0.0));
     e
 }
 
+/// Drops at the socket although the reader has time left: it paused.
+fn stalled_reader() -> WindowEvidence {
+    WindowEvidence { reader_stall_s: Some(0.34), ..slow_reader(0.4, 0.01) }
+}
+
 /// Losses in front of the receiver.
-fn on_the_way() -> Vec<(&'static str, Evidence)> {
+fn on_the_way() -> Vec<(&'static str, WindowEvidence)> {
     vec![
         ("qdisc", trial(20_000, vec![lost(Place::Qdisc, "tx/qdisc.veth.tbf.1:drops", 11_258)])),
         (
@@ -132,7 +137,7 @@ fn on_the_way() -> Vec<(&'static str, Evidence)> {
 }
 
 /// Every scene that some rule answers.
-pub fn scenes() -> Vec<(&'static str, Evidence)> {
+pub fn scenes() -> Vec<(&'static str, WindowEvidence)> {
     vec![
         ("nothing", nothing()),
         ("sender", rps(trial(300_000, vec![]), 1)),
@@ -142,7 +147,7 @@ pub fn scenes() -> Vec<(&'static str, Evidence)> {
         ("sender_pauses", sender_spare(0.3, 0.0)),
         (
             "sender_asked_too_much",
-            Evidence { target_pps: Some(1e6), ..rps(trial(300_000, vec![]), 1) },
+            WindowEvidence { target_pps: Some(1e6), ..rps(trial(300_000, vec![]), 1) },
         ),
         ("blocked_by_softirq", blocked(0.97)),
         ("blocked_by_something", blocked(0.3)),
@@ -175,18 +180,18 @@ pub fn scenes() -> Vec<(&'static str, Evidence)> {
         ("application", slow_reader(0.99, 0.005)),
         ("application_beside_softirq", beside_softirq()),
         ("socket_queue", slow_reader(0.4, 0.01)),
-        ("socket_queue_stall", Evidence { reader_stall_s: Some(0.34), ..slow_reader(0.4, 0.01) }),
+        ("socket_queue_stall", stalled_reader()),
         ("descheduled", descheduled()),
         ("descheduled_by_sender", reader_on_sender()),
         ("livelock", livelock()),
         ("uneven", uneven()),
         ("shared_socket", shared_socket()),
         ("several_limits", several()),
-        ("no_reader_times", Evidence { receiver_threads: vec![], ..slow_reader(0.99, 0.0) }),
-        ("short_window", Evidence { window_s: 0.05, ..slow_reader(0.99, 0.0) }),
+        ("no_reader_times", WindowEvidence { receiver_threads: vec![], ..slow_reader(0.99, 0.0) }),
+        ("short_window", WindowEvidence { window_s: 0.05, ..slow_reader(0.99, 0.0) }),
         ("unaccounted", unaccounted()),
-        ("no_traffic", Evidence { sender_threads: vec![], ..trial(0, vec![]) }),
-        ("empty", Evidence::default()),
+        ("no_traffic", WindowEvidence { sender_threads: vec![], ..trial(0, vec![]) }),
+        ("empty", WindowEvidence::default()),
     ]
     .into_iter()
     .chain(on_the_way())
@@ -195,7 +200,7 @@ pub fn scenes() -> Vec<(&'static str, Evidence)> {
 }
 
 /// Trials over TCP: what limits is a thread or a CPU, or segments are lost.
-pub fn scenes_of_segments() -> Vec<(&'static str, Evidence)> {
+pub fn scenes_of_segments() -> Vec<(&'static str, WindowEvidence)> {
     let of = |server: [f64; 2], client: [f64; 2], drops: Vec<Drop>| {
         let mut e = trial(200_000, drops);
         e.ledger.unit = LedgerUnit::Segment;
@@ -237,7 +242,7 @@ pub fn scenes_of_segments() -> Vec<(&'static str, Evidence)> {
     ]
 }
 
-pub fn nothing() -> Evidence {
+pub fn nothing() -> WindowEvidence {
     let mut e = trial(100_000, vec![]);
     e.target_pps = Some(100_000.0);
     e.sender_threads = vec![thread("load", 0, 0.45, 0.0, 100_000)];
@@ -245,7 +250,7 @@ pub fn nothing() -> Evidence {
     e
 }
 
-fn one_cpu() -> Evidence {
+fn one_cpu() -> WindowEvidence {
     let mut e = trial(150_000, vec![]);
     e.sender_threads = vec![thread("load", 0, 0.6, 0.38, 150_000)];
     e.sender_threads[0].waiting_ratio = 0.05;
@@ -255,14 +260,14 @@ fn one_cpu() -> Evidence {
     e
 }
 
-fn sender_spare(running: f64, waiting: f64) -> Evidence {
+fn sender_spare(running: f64, waiting: f64) -> WindowEvidence {
     let mut e = trial(150_000, vec![]);
     e.sender_threads = vec![thread("load", 0, running, waiting, 150_000)];
     e.cpus[0] = CpuUse { foreign_ratio: Some(waiting), ..cpu(0, 0.1, 1.0 - running - waiting) };
     e
 }
 
-fn blocked(softirq: f64) -> Evidence {
+fn blocked(softirq: f64) -> WindowEvidence {
     let mut e = rps(trial(18_000, vec![]), 1);
     e.sender_blocked_s = 0.8;
     e.sender_threads = vec![thread("load", 0, 0.15, 0.0, 18_000)];
@@ -270,7 +275,7 @@ fn blocked(softirq: f64) -> Evidence {
     e
 }
 
-fn backlog(idle: f64) -> Evidence {
+fn backlog(idle: f64) -> WindowEvidence {
     let mut e =
         rps(trial(100_000, vec![lost(Place::Backlog, "rx/link.veth.rx.dropped", 83_126)]), 1);
     e.receiver_threads = vec![thread("serve", 2, 0.3, 0.0, 16_874)];
@@ -278,32 +283,32 @@ fn backlog(idle: f64) -> Evidence {
     e
 }
 
-fn ring(idle: f64) -> Evidence {
+fn ring(idle: f64) -> WindowEvidence {
     let mut e = trial(20_000, vec![lost(Place::Ring, "tx/link.veth.tx.dropped", 13_485)]);
     e.softirq = SoftirqPlace::NapiThread { cpus: vec![2] };
     e.cpus = vec![cpu(0, 0.0, 0.0), cpu(1, 0.0, 0.48), cpu(2, 1.0 - idle, idle)];
     e
 }
 
-fn beside_softirq() -> Evidence {
+fn beside_softirq() -> WindowEvidence {
     let mut e = rps(slow_reader(0.99, 0.005), 1);
     e.cpus[1] = cpu(1, 0.6, 0.0);
     e
 }
 
-fn descheduled() -> Evidence {
+fn descheduled() -> WindowEvidence {
     let mut e = slow_reader(0.5, 0.49);
     e.cpus[1] = CpuUse { user_ratio: 0.5, foreign_ratio: Some(0.5), ..cpu(1, 0.0, 0.0) };
     e
 }
 
-fn reader_on_sender() -> Evidence {
+fn reader_on_sender() -> WindowEvidence {
     let mut e = slow_reader(0.5, 0.45);
     e.receiver_threads = vec![thread("serve", 0, 0.5, 0.45, 200_000)];
     e
 }
 
-pub fn livelock() -> Evidence {
+pub fn livelock() -> WindowEvidence {
     let drops = vec![lost(Place::SocketBuffer, "rx/Udp.RcvbufErrors", 1_470_000)];
     let mut e = rps(trial(1_500_000, drops), 1);
     e.receiver_threads = vec![thread("serve", 1, 0.97, 0.03, 30_000)];
@@ -312,7 +317,7 @@ pub fn livelock() -> Evidence {
     e
 }
 
-fn uneven() -> Evidence {
+fn uneven() -> WindowEvidence {
     let drops = vec![lost(Place::SocketBuffer, "rx/Udp.RcvbufErrors", 200_000)];
     let mut e = trial(1_000_000, drops);
     e.receiver_threads = vec![
@@ -325,7 +330,7 @@ fn uneven() -> Evidence {
     e
 }
 
-fn shared_socket() -> Evidence {
+fn shared_socket() -> WindowEvidence {
     let mut e = slow_reader(0.99, 0.0);
     e.receiver_threads =
         vec![thread("serve", 1, 0.99, 0.0, 120_000), thread("serve", 2, 0.98, 0.0, 80_000)];
@@ -333,7 +338,7 @@ fn shared_socket() -> Evidence {
     e
 }
 
-fn several() -> Evidence {
+fn several() -> WindowEvidence {
     let drops = vec![
         lost(Place::Netfilter, "rx/Ip.InReceives - rx/Ip.InDelivers", 20_000),
         lost(Place::SocketBuffer, "rx/Udp.RcvbufErrors", 100_000),
@@ -344,7 +349,7 @@ fn several() -> Evidence {
     e
 }
 
-fn unaccounted() -> Evidence {
+fn unaccounted() -> WindowEvidence {
     let mut e = trial(100_000, vec![]);
     e.ledger.delivered_packets = 60_000;
     e.ledger.unaccounted_packets = Some(40_000);
@@ -352,7 +357,7 @@ fn unaccounted() -> Evidence {
 }
 
 /// A verdict as a person reads it.
-pub fn text(verdict: &Verdict) -> String {
+pub fn text(verdict: &DiagnosisVerdict) -> String {
     let mut out = format!(
         "{}\nstage {:?}  cpu {}  confidence {:?}\n",
         verdict.sentence,

@@ -1,21 +1,22 @@
 //! The paired trial tells the sender from the receive softirq in its call, or says why it does not.
 
 use rxpath_diagnose::{PAIRS, TrialPair, combine, diagnose};
-use rxpath_record::evidence::Evidence;
+use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::ledger::Place;
-use rxpath_record::verdict::{Confidence, Stage, Verdict};
+use rxpath_record::verdict::{Confidence, DiagnosisVerdict, Stage};
 
 use crate::made::{cpu, lost, nothing, rps, slow_reader, text, thread, trial};
 
-fn decide(paired: &Evidence) -> Verdict {
+fn decide(paired: &WindowEvidence) -> DiagnosisVerdict {
     let primary = trial(270_000, vec![]);
     combine(&diagnose(&primary), &[TrialPair { before: &primary, after: paired }; PAIRS])
 }
 
 /// The same with these rates in the paired trials, one pair each.
-fn decide_by(rates_pps: &[u64]) -> Verdict {
+fn decide_by(rates_pps: &[u64]) -> DiagnosisVerdict {
     let primary = trial(270_000, vec![]);
-    let paired: Vec<Evidence> = rates_pps.iter().map(|pps| rps(trial(*pps, vec![]), 1)).collect();
+    let paired: Vec<WindowEvidence> =
+        rates_pps.iter().map(|pps| rps(trial(*pps, vec![]), 1)).collect();
     let pairs: Vec<TrialPair> =
         paired.iter().map(|after| TrialPair { before: &primary, after }).collect();
     combine(&diagnose(&primary), &pairs)
@@ -93,7 +94,7 @@ fn a_sender_that_is_held_up_in_the_paired_trial_leaves_it_open() {
 
 #[test]
 fn an_empty_paired_trial_decides_nothing() {
-    let empty = rps(Evidence::default(), 1);
+    let empty = rps(WindowEvidence::default(), 1);
     let verdict = decide(&empty);
     assert_eq!((verdict.stage, verdict.confidence), (Stage::SenderOrSoftirq, Confidence::Weak));
 }

@@ -2,16 +2,16 @@
 
 use proptest::prelude::*;
 use rxpath_diagnose::{TrialPair, combine, diagnose};
-use rxpath_record::evidence::{Evidence, SoftirqPlace};
-use rxpath_record::verdict::Verdict;
+use rxpath_record::evidence::{SoftirqPlace, WindowEvidence};
+use rxpath_record::verdict::DiagnosisVerdict;
 
 use crate::arbitrary::{evidence, near_a_scene};
 use crate::made::text;
 
 /// Everything that can be taken away from evidence, one at a time.
-fn removals(e: &Evidence) -> Vec<(String, Evidence)> {
-    let mut all: Vec<(String, Evidence)> = Vec::new();
-    let mut without = |what: String, change: &dyn Fn(&mut Evidence)| {
+fn removals(e: &WindowEvidence) -> Vec<(String, WindowEvidence)> {
+    let mut all: Vec<(String, WindowEvidence)> = Vec::new();
+    let mut without = |what: String, change: &dyn Fn(&mut WindowEvidence)| {
         let mut less = e.clone();
         change(&mut less);
         all.push((what, less));
@@ -53,7 +53,7 @@ fn removals(e: &Evidence) -> Vec<(String, Evidence)> {
     all
 }
 
-fn sound(verdict: &Verdict) -> Result<(), TestCaseError> {
+fn sound(verdict: &DiagnosisVerdict) -> Result<(), TestCaseError> {
     let all = text(verdict);
     let bad = ["NaN", "nan ", "inf ", "-0 ", "{}"].iter().find(|word| all.contains(**word));
     prop_assert!(bad.is_none(), "{:?} in\n{}", bad, all);
@@ -68,7 +68,7 @@ fn sound(verdict: &Verdict) -> Result<(), TestCaseError> {
 }
 
 /// Names and counters are the host's; only our own words are looked at.
-fn only_own_words(e: &mut Evidence) {
+fn only_own_words(e: &mut WindowEvidence) {
     e.ledger.drops.iter_mut().for_each(|d| d.counter = "counter".into());
     e.any_protocol.iter_mut().for_each(|loss| loss.drop.counter = "counter".into());
     let services = e.tcp.iter_mut().flat_map(|tcp| &mut tcp.services);

@@ -1,7 +1,7 @@
 //! Each stage has a neighbour of its scene in which it must not be named.
 
 use rxpath_diagnose::diagnose;
-use rxpath_record::evidence::{Evidence, Probed, ProbedTask, SoftirqPlace};
+use rxpath_record::evidence::{Probed, ProbedTask, SoftirqPlace, WindowEvidence};
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
@@ -11,11 +11,11 @@ use crate::made::{
     thread, ticks_err, trial, victim,
 };
 
-fn stage(evidence: &Evidence) -> Stage {
+fn stage(evidence: &WindowEvidence) -> Stage {
     diagnose(evidence).stage
 }
 
-fn scene(name: &str) -> Evidence {
+fn scene(name: &str) -> WindowEvidence {
     scenes().into_iter().find(|(scene, _)| *scene == name).expect("a scene of that name").1
 }
 
@@ -42,7 +42,7 @@ fn a_trace_of_loss_is_no_limit_for_any_place() {
 
 #[test]
 fn nothing_is_not_said_below_the_asked_rate() {
-    let e = Evidence { target_pps: Some(102_000.0), ..nothing() };
+    let e = WindowEvidence { target_pps: Some(102_000.0), ..nothing() };
     assert_eq!(stage(&e), Stage::Sender);
 }
 
@@ -54,11 +54,11 @@ fn the_sender_is_not_blamed_while_the_receive_softirq_runs_in_its_calls() {
     assert_eq!(stage(&rps(trial(300_000, vec![]), 0)), Stage::SenderOrSoftirq);
     let napi = SoftirqPlace::Napi { cpus: vec![0] };
     assert_eq!(
-        stage(&Evidence { softirq: napi, ..trial(300_000, vec![]) }),
+        stage(&WindowEvidence { softirq: napi, ..trial(300_000, vec![]) }),
         Stage::SenderOrSoftirq
     );
     let thread = SoftirqPlace::NapiThread { cpus: vec![1] };
-    assert_eq!(stage(&Evidence { softirq: thread, ..trial(300_000, vec![]) }), Stage::Sender);
+    assert_eq!(stage(&WindowEvidence { softirq: thread, ..trial(300_000, vec![]) }), Stage::Sender);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn livelock_needs_softirqs_on_the_readers_cpu_and_most_of_the_traffic_lost() {
     assert_eq!(stage(&both), Stage::Livelock);
     // A NAPI thread takes turns with the reader.
     let napi = SoftirqPlace::NapiThread { cpus: vec![1] };
-    assert_ne!(stage(&Evidence { softirq: napi, ..livelock() }), Stage::Livelock);
+    assert_ne!(stage(&WindowEvidence { softirq: napi, ..livelock() }), Stage::Livelock);
 }
 
 #[test]

@@ -2,16 +2,16 @@
 
 use rxpath_diagnose::diagnose;
 use rxpath_record::evidence::{
-    Evidence, Listener, Owner, TcpConnection, TcpService, TcpUse, ThreadUse,
+    Listener, SocketOwner, TcpConnection, TcpService, TcpUse, ThreadUse, WindowEvidence,
 };
 use rxpath_record::ledger::{DropReason, Place};
-use rxpath_record::verdict::{Confidence, Stage, Verdict};
+use rxpath_record::verdict::{Confidence, DiagnosisVerdict, Stage};
 
 use crate::made::{cpu, lost, text, thread};
 use crate::watched::{any, host, packets};
 
 /// A web server that takes 10,000 segments/s over ten connections, and nothing else moves.
-pub fn web() -> Evidence {
+pub fn web() -> WindowEvidence {
     let mut e = host(0, vec![]);
     (e.offered_pps, e.delivered_pps, e.target_pps) = (0.0, 0.0, None);
     e.receiver_threads.clear();
@@ -31,7 +31,7 @@ pub fn web() -> Evidence {
 fn service() -> TcpService {
     TcpService {
         address: "0.0.0.0:8080".into(),
-        owners: vec![Owner { pid: 99, name: "httpd".into() }],
+        owners: vec![SocketOwner { pid: 99, name: "httpd".into() }],
         connections_count: 10,
         received_bytes: 1_000_000,
         threads: vec![worker(0.5, 0.0)],
@@ -43,7 +43,7 @@ fn worker(running: f64, waiting: f64) -> ThreadUse {
     ThreadUse { pid: Some(99), ..thread("worker", 1, running, waiting, 0) }
 }
 
-fn with(counters: &[(&str, u64)]) -> Evidence {
+fn with(counters: &[(&str, u64)]) -> WindowEvidence {
     let mut e = web();
     let all = counters.iter().map(|(name, count)| ((*name).to_owned(), *count));
     e.tcp.as_mut().expect("TCP").counters = all.collect();
@@ -51,7 +51,7 @@ fn with(counters: &[(&str, u64)]) -> Evidence {
 }
 
 /// One of ten connections whose queue takes this much of its window.
-pub fn unread(filled: f64, full_count: u64, connections_count: u64) -> Evidence {
+pub fn unread(filled: f64, full_count: u64, connections_count: u64) -> WindowEvidence {
     let mut e = web();
     let one = &mut e.tcp.as_mut().expect("TCP").services[0];
     (one.full_count, one.connections_count) = (full_count, connections_count);
@@ -68,11 +68,11 @@ pub fn unread(filled: f64, full_count: u64, connections_count: u64) -> Evidence 
     e
 }
 
-fn stage(e: &Evidence) -> Stage {
+fn stage(e: &WindowEvidence) -> Stage {
     diagnose(e).stage
 }
 
-fn said(verdict: &Verdict) -> String {
+fn said(verdict: &DiagnosisVerdict) -> String {
     format!("{}\n{}", verdict.sentence, text(verdict))
 }
 
@@ -98,7 +98,7 @@ fn healthy_traffic_is_judged_by_its_numbers() {
 
 #[test]
 fn udp_and_tcp_are_judged_together_and_the_worse_one_is_the_headline() {
-    let both = |offered, drops| Evidence { tcp: web().tcp, ..host(offered, drops) };
+    let both = |offered, drops| WindowEvidence { tcp: web().tcp, ..host(offered, drops) };
     let well = diagnose(&both(1_000, vec![]));
     assert_eq!(well.stage, Stage::Nothing);
     assert!(
@@ -132,7 +132,7 @@ fn an_accept_queue_is_named_from_the_first_sample_in_which_it_was_full() {
         let mut e = web();
         e.tcp.as_mut().unwrap().listeners = vec![Listener {
             local: "0.0.0.0:8080".into(),
-            owners: vec![Owner { pid: 99, name: "httpd".into() }],
+            owners: vec![SocketOwner { pid: 99, name: "httpd".into() }],
             waiting_count: 0,
             waiting_max_count,
             backlog_count: 4,
@@ -257,7 +257,7 @@ fn segments_that_are_lost_on_the_network_are_named_with_their_direction_from_one
 }
 
 /// CPU 1 is this busy, with most of it in softirqs.
-pub fn softirq_bound(busy: f64, segments: u64) -> Evidence {
+pub fn softirq_bound(busy: f64, segments: u64) -> WindowEvidence {
     let mut e = web();
     e.cpus[1] = cpu(1, 0.8 * busy, 1.0 - busy);
     e.softirq = rxpath_record::evidence::SoftirqPlace::Napi { cpus: vec![1] };

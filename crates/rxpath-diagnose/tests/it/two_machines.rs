@@ -1,15 +1,17 @@
 //! Sender and receiver on machines of their own: CPU numbers of one say nothing of the other.
 
 use rxpath_diagnose::diagnose;
-use rxpath_record::evidence::{CpuPackets, CpuUse, Evidence, SenderHost, SoftirqPlace, Spread};
+use rxpath_record::evidence::{
+    CpuDistribution, CpuPackets, CpuUse, SenderHost, SoftirqPlace, WindowEvidence,
+};
 use rxpath_record::ledger::{Drop, LedgerUnit, PacketBounds, Place};
-use rxpath_record::verdict::{Confidence, Stage, Verdict};
+use rxpath_record::verdict::{Confidence, DiagnosisVerdict, Stage};
 
 use crate::made::{cpu, lost, slow_reader, text, thread, trial};
 
 /// The same with the sender on a machine of its own, `gen1`, whose CPU 0 is full. Of the receiver's, CPU 0 has nothing to
 /// do and CPU 2 takes all packets.
-fn apart(mut evidence: Evidence) -> Evidence {
+fn apart(mut evidence: WindowEvidence) -> WindowEvidence {
     evidence.sender_threads.iter_mut().for_each(|thread| thread.host = "gen1".into());
     evidence.sender_hosts =
         vec![SenderHost { name: "gen1".into(), cpus: vec![cpu(0, 0.0, 0.01), cpu(1, 0.0, 1.0)] }];
@@ -17,35 +19,36 @@ fn apart(mut evidence: Evidence) -> Evidence {
     evidence.cpus = vec![cpu(0, 0.0, 1.0), evidence.cpus[1].clone(), cpu(2, 0.3, 0.7)];
     let packets = evidence.ledger.offered_packets;
     let packets = vec![CpuPackets { cpu: 2, packets, ..CpuPackets::default() }];
-    evidence.spread = Some(Spread { packets, flows: Some(1), ..Spread::default() });
+    evidence.spread =
+        Some(CpuDistribution { packets, flows: Some(1), ..CpuDistribution::default() });
     evidence
 }
 
-fn full_sender() -> Evidence {
+fn full_sender() -> WindowEvidence {
     apart(trial(300_000, vec![]))
 }
 
-fn paused_sender() -> Evidence {
+fn paused_sender() -> WindowEvidence {
     let mut e = apart(trial(150_000, vec![]));
     e.sender_threads[0].running_ratio = 0.3;
     e
 }
 
-fn blocked_sender() -> Evidence {
+fn blocked_sender() -> WindowEvidence {
     let mut e = apart(trial(150_000, vec![]));
     e.sender_threads[0].running_ratio = 0.3;
     e.sender_blocked_s = 0.6;
     e
 }
 
-fn full_softirq() -> Evidence {
+fn full_softirq() -> WindowEvidence {
     let drops = vec![lost(Place::Ring, "rx/ethtool.ens1.rx_missed_errors", 90_000)];
     let mut e = apart(trial(300_000, drops));
     e.cpus[2] = cpu(2, 0.97, 0.0);
     e
 }
 
-fn of_segments() -> Evidence {
+fn of_segments() -> WindowEvidence {
     let mut e = full_sender();
     e.ledger.unit = LedgerUnit::Segment;
     e.sockets.clear();
@@ -53,7 +56,7 @@ fn of_segments() -> Evidence {
 }
 
 /// Each with the stage that limits.
-pub fn scenes() -> Vec<(Stage, Evidence)> {
+pub fn scenes() -> Vec<(Stage, WindowEvidence)> {
     let network = "tx/ethtool.eth0.tx_packets - rx/ethtool.eth1.rx_packets";
     let qdisc = "tx/qdisc.eth0.root.drops";
     vec![
@@ -69,7 +72,7 @@ pub fn scenes() -> Vec<(Stage, Evidence)> {
     ]
 }
 
-fn said(evidence: &Evidence) -> (Verdict, String) {
+fn said(evidence: &WindowEvidence) -> (DiagnosisVerdict, String) {
     let verdict = diagnose(evidence);
     let text = text(&verdict);
     (verdict, text)

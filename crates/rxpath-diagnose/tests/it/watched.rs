@@ -2,16 +2,16 @@
 
 use rxpath_diagnose::{diagnose, judge};
 use rxpath_record::evidence::{
-    AnyProtocol, CpuPackets, Evidence, Listener, Owner, Probed, ProbedCpu, ProbedTask, SocketUse,
-    SoftirqPlace, Spread, TcpUse, ThreadUse,
+    AnyProtocol, CpuDistribution, CpuPackets, Listener, Probed, ProbedCpu, ProbedTask, SocketOwner,
+    SocketUse, SoftirqPlace, TcpUse, ThreadUse, WindowEvidence,
 };
 use rxpath_record::ledger::{Drop, Place};
-use rxpath_record::verdict::{Confidence, Stage, Verdict};
+use rxpath_record::verdict::{Confidence, DiagnosisVerdict, Stage};
 
 use crate::made::{cpu, lost, socket, thread, victim};
 
 /// A host that was watched for a second: what reached UDP is what was offered.
-pub fn host(offered: u64, drops: Vec<Drop>) -> Evidence {
+pub fn host(offered: u64, drops: Vec<Drop>) -> WindowEvidence {
     let mut e = crate::made::trial(offered, drops);
     e.watched = true;
     e.sender_threads.clear();
@@ -20,7 +20,10 @@ pub fn host(offered: u64, drops: Vec<Drop>) -> Evidence {
     e.cpus[0] = cpu(0, 0.3, 0.7);
     e.receiver_threads[0].pid = Some(812);
     e.sockets = vec![of("0.0.0.0:53", 812, "named", socket(0, 0, 0))];
-    e.spread = Some(Spread { packets: vec![packets(0, offered, 0)], ..Spread::default() });
+    e.spread = Some(CpuDistribution {
+        packets: vec![packets(0, offered, 0)],
+        ..CpuDistribution::default()
+    });
     e
 }
 
@@ -30,7 +33,7 @@ pub fn packets(cpu: u32, packets: u64, dropped_packets: u64) -> CpuPackets {
 
 pub fn of(local: &str, pid: i32, name: &str, mut socket: SocketUse) -> SocketUse {
     socket.local = local.into();
-    socket.owners.push(Owner { pid, name: name.into() });
+    socket.owners.push(SocketOwner { pid, name: name.into() });
     socket
 }
 
@@ -43,7 +46,7 @@ pub fn any(drop: Drop, of_packets: u64) -> AnyProtocol {
 }
 
 /// All of it as one text.
-fn text(verdict: &Verdict) -> String {
+fn text(verdict: &DiagnosisVerdict) -> String {
     crate::made::text(verdict)
 }
 
@@ -73,7 +76,7 @@ fn one_stray_datagram_is_no_limit_and_is_named() {
 
 #[test]
 fn a_loss_counts_as_one_from_the_thresholds_of_the_rules_on() {
-    let loses = |evidence: &Evidence| judge(evidence).1;
+    let loses = |evidence: &WindowEvidence| judge(evidence).1;
     for (packets, is_loss) in [(0, false), (99, false), (100, true)] {
         let e = host(1_000, vec![lost(Place::SocketBuffer, "Udp.RcvbufErrors", packets)]);
         assert_eq!(loses(&e), is_loss, "{packets}");
@@ -155,7 +158,7 @@ fn connections_that_nobody_accepts_are_not_nothing() {
     assert!(text(&verdict).contains("ListenDrops by 396"), "{}", text(&verdict));
     e.tcp.as_mut().unwrap().listeners = vec![Listener {
         local: "0.0.0.0:8080".into(),
-        owners: vec![Owner { pid: 99, name: "httpd".into() }],
+        owners: vec![SocketOwner { pid: 99, name: "httpd".into() }],
         waiting_count: 2,
         waiting_max_count: 2,
         backlog_count: 1,
@@ -229,7 +232,7 @@ fn a_victim_of_a_watched_host_is_one_that_holds_no_socket_of_the_traffic() {
 }
 
 /// Half of 10,000 dropped at one socket of a process whose threads ran so much.
-pub fn dropping(threads: Vec<ThreadUse>, sockets: u32) -> Evidence {
+pub fn dropping(threads: Vec<ThreadUse>, sockets: u32) -> WindowEvidence {
     let mut e = host(10_000, vec![lost(Place::SocketBuffer, "Udp.RcvbufErrors", 5_000)]);
     e.receiver_threads = threads;
     e.cpus = (0..4).map(|n| cpu(n, 0.0, 0.0)).collect();
@@ -392,13 +395,13 @@ fn drops_alone_do_not_make_a_group_uneven() {
 }
 
 /// Two queues: CPU 0 takes few packets beside a compiler, CPU 1 drops.
-fn backlogged(dropped: [u64; 2]) -> Evidence {
+fn backlogged(dropped: [u64; 2]) -> WindowEvidence {
     let mut e = host(100_000, vec![]);
     e.any_protocol = vec![any(lost(Place::Backlog, "softnet dropped", 5_000), 105_000)];
     e.softirq = SoftirqPlace::Napi { cpus: vec![0, 1] };
     e.cpus = vec![cpu(0, 0.05, 0.0), cpu(1, 0.5, 0.4)];
     let spread = vec![packets(0, 10_000, dropped[0]), packets(1, 90_000, dropped[1])];
-    e.spread = Some(Spread { packets: spread, ..Spread::default() });
+    e.spread = Some(CpuDistribution { packets: spread, ..CpuDistribution::default() });
     e.receiver_threads.clear();
     e
 }

@@ -1,7 +1,7 @@
 //! Readers on a watched host that are stopped, held back, or that do not read at all.
 
 use rxpath_diagnose::diagnose;
-use rxpath_record::evidence::{Evidence, Halt, SocketUse, Throttled};
+use rxpath_record::evidence::{Halt, SocketUse, Throttled, WindowEvidence};
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, Stage};
 
@@ -9,7 +9,7 @@ use crate::made::{lost, socket, text};
 use crate::watched::{dropping, of, reader};
 
 /// A service that lost half of what came: 100,000 datagrams in a second.
-fn overloaded(running: f64, waiting: f64) -> Evidence {
+fn overloaded(running: f64, waiting: f64) -> WindowEvidence {
     let mut e = dropping(vec![reader(812, 1, 1, running)], 1);
     e.receiver_threads[0].waiting_ratio = waiting;
     e.ledger.offered_packets = 100_000;
@@ -65,7 +65,7 @@ fn a_cpu_quota_is_no_other_program_on_the_cpu() {
 }
 
 /// Two processes have a socket of a group each; one of them reads nothing from its own, which overflows.
-fn half_a_group() -> Evidence {
+fn half_a_group() -> WindowEvidence {
     let mut e = dropping(vec![reader(812, 1, 1, 0.2), reader(813, 2, 1, 0.0)], 1);
     let other = of("0.0.0.0:53", 813, "named", socket(1, 0, 5_000));
     (e.sockets[0].drops_packets, e.sockets[0].delivered_packets) = (0, 5_000);
@@ -97,7 +97,7 @@ fn a_socket_of_a_group_that_nobody_reads_is_named_with_its_program() {
 fn a_program_that_did_not_run_at_all_did_not_read_either() {
     let mut e = dropping(vec![reader(812, 1, 1, 0.0)], 1);
     (e.sockets[0].queue_mean_bytes, e.sockets[0].samples) = (212_000.0, 50);
-    let told = |e: &Evidence| diagnose(e).sentence;
+    let told = |e: &WindowEvidence| diagnose(e).sentence;
     assert!(told(&e).contains("no thread of it ran in the window"), "{}", told(&e));
     e.receiver_threads[0].running_ratio = 0.01;
     assert!(told(&e).contains("waits for something else"), "{}", told(&e));

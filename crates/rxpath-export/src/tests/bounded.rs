@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use rxpath_core::{Fact, Log2};
-use rxpath_record::verdict::{Confidence, Stage, Verdict};
+use rxpath_record::verdict::{Confidence, DiagnosisVerdict, Stage};
 use rxpath_record::watch::{
-    CpuRow, DropRow, Frame, LatencyRow, LossRow, PathStage, PollSizes, ProbeShare, Sampled,
-    StageLatency, StageRow, TakenTime, TaskRow, WindowTotals,
+    CpuRow, DropRow, LatencyRow, LossRow, PathStage, PollSizes, ProbeDutyCycle, ProbeShare,
+    StageLatency, StageRow, TakenTime, TaskRow, WatchFrame, WindowTotals,
 };
 
 use crate::deep::DeepLooks;
@@ -22,8 +22,8 @@ const GAPS: u32 = 40;
 const LATENCIES: [&str; 2] = ["receive-to-socket", "socket-to-read"];
 
 /// Of the socket's queue.
-pub fn verdict(confidence: Confidence) -> Verdict {
-    Verdict {
+pub fn verdict(confidence: Confidence) -> DiagnosisVerdict {
+    DiagnosisVerdict {
         stage: Stage::SocketQueue,
         cpu: None,
         confidence,
@@ -49,7 +49,7 @@ fn stage(stage: PathStage) -> StageRow {
     }
 }
 
-fn frame(round: u32) -> Frame {
+fn frame(round: u32) -> WatchFrame {
     let task = |n: u32| TaskRow {
         process: round * 7 + n,
         taken_ratio: Fact::ok(0.2),
@@ -63,8 +63,8 @@ fn frame(round: u32) -> Frame {
         ..DropRow::default()
     };
     let latency = |stage: &str| LatencyRow { stage: stage.into(), count: 1, p50_ns: 1, p99_ns: 1 };
-    let sampled = |what: &str| Sampled { what: what.into(), ..Sampled::default() };
-    Frame {
+    let sampled = |what: &str| ProbeDutyCycle { what: what.into(), ..ProbeDutyCycle::default() };
+    WatchFrame {
         window_s: 1.0,
         stages: PathStage::ALL.map(stage).into(),
         verdict: Some(verdict(Confidence::Strong)),
@@ -74,9 +74,9 @@ fn frame(round: u32) -> Frame {
         losses: LossRow::PLACES.map(|place| LossRow { place, packets_pps: 1.0 }).into(),
         latency: LATENCIES.map(latency).into(),
         gaps: (0..GAPS).map(|n| (format!("gap {n}"), String::new())).collect(),
-        sampled: Sampled::PROBES.map(sampled).into(),
+        sampled: ProbeDutyCycle::PROBES.map(sampled).into(),
         probe_cost: Some(ProbeShare::default()),
-        ..Frame::default()
+        ..WatchFrame::default()
     }
 }
 

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use rxpath_core::{Fact, Log2};
 use rxpath_record::ledger::Place;
 use rxpath_record::watch::{
-    DropRow, Frame, LossRow, PathStage, PollSizes, ProbeShare, StageLatency, StageRow, TakenTime,
-    TaskRow, WindowTotals,
+    DropRow, LossRow, PathStage, PollSizes, ProbeShare, StageLatency, StageRow, TakenTime, TaskRow,
+    WatchFrame, WindowTotals,
 };
 
 use crate::families::{Families, METRICS, MetricKind};
@@ -56,7 +56,7 @@ fn made() -> impl Strategy<Value = Made> {
     )
 }
 
-fn frame(made: &Made) -> Frame {
+fn frame(made: &Made) -> WatchFrame {
     let [passed, lost, cost] = made.rates;
     let stage = StageRow {
         stage: PathStage::Nic,
@@ -80,7 +80,7 @@ fn frame(made: &Made) -> Frame {
         packets_pps: *pps,
         ..DropRow::default()
     };
-    Frame {
+    WatchFrame {
         window_s: made.window_s,
         stages: vec![stage],
         losses: vec![LossRow { place: Place::Ring, packets_pps: lost }],
@@ -91,7 +91,7 @@ fn frame(made: &Made) -> Frame {
             lost_count: made.lost_count,
             ..ProbeShare::default()
         }),
-        ..Frame::default()
+        ..WatchFrame::default()
     }
 }
 

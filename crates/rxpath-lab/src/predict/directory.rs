@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use rxpath_core::{Fact, IntoMap, Warning};
 use rxpath_model::sim::{Parameters, SimulationOutcome};
-use rxpath_record::environment::{Environment, HostFacts};
-use rxpath_record::event::{Event, What};
+use rxpath_record::environment::{Environment, RecordedFacts};
+use rxpath_record::event::{RunEvent, What};
 use rxpath_record::manifest::{Manifest, Metric, Status, Trial, VariantSummary};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunError, RunWriter, hlog, run_id};
 use rxpath_record::samples::TrialSamples;
@@ -41,7 +41,7 @@ pub fn write(
     manifest.started = started.to_string();
     manifest.ended = Some(Timestamp::now().to_string());
     let end = simulation.figures.simulated_ns as i64;
-    let tell = |t_ns, what| Event { t_ns, what };
+    let tell = |t_ns, what| RunEvent { t_ns, what };
     let scenario = parameters.name.clone();
     writer.event(&tell(0, What::RunStarted { run_id: id, scenario }))?;
     let variant = VARIANT.to_owned();
@@ -111,7 +111,7 @@ fn manifest(p: &Parameters, simulation: &SimulationOutcome, warnings: &[Warning]
 fn trial(
     simulation: &SimulationOutcome,
     metrics: BTreeMap<String, f64>,
-    verdict: rxpath_record::verdict::Verdict,
+    verdict: rxpath_record::verdict::DiagnosisVerdict,
 ) -> Trial {
     Trial {
         variant: VARIANT.into(),
@@ -129,7 +129,7 @@ fn trial(
 
 /// A placeholder machine, so that nobody takes it for the machine that computed the simulation.
 fn environment(p: &Parameters) -> Environment {
-    let mut facts = HostFacts::new();
+    let mut facts = RecordedFacts::new();
     if let serde_json::Value::Object(all) = p.values.to_json() {
         facts.extend(
             all.into_iter().map(|(name, value)| (format!("simulated.{name}"), Fact::ok(value))),

@@ -334,15 +334,18 @@ pub fn left_out(scenario: &Resolved, manifest: &Manifest) -> Vec<Warning> {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_record::evidence::Evidence;
+    use rxpath_record::evidence::WindowEvidence;
 
     use super::*;
 
     #[test]
     fn a_sender_off_its_target_rate_tests_nothing() {
         let trial = |offered_pps: f64| {
-            let evidence =
-                Evidence { target_pps: Some(1_000.0), offered_pps, ..Evidence::default() };
+            let evidence = WindowEvidence {
+                target_pps: Some(1_000.0),
+                offered_pps,
+                ..WindowEvidence::default()
+            };
             Trial { evidence, ..Trial::default() }
         };
         let trials = vec![trial(1_000.0), trial(900.0)];

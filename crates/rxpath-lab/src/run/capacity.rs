@@ -15,7 +15,7 @@ use rxpath_record::capacity::{Capacity, SearchEnd};
 use rxpath_record::event::What;
 use rxpath_record::ledger::LedgerUnit;
 use rxpath_record::manifest::Trial;
-use rxpath_record::verdict::{Stage, Verdict};
+use rxpath_record::verdict::{DiagnosisVerdict, Stage};
 use rxpath_stats::load_class::SearchGoal;
 use rxpath_stats::load_search::{LoadSearch, Next, SearchPlan, TrialOutcome, Turn};
 
@@ -288,7 +288,7 @@ impl Left {
     fn keep(&mut self, trial: &Trial, rate: f64, shown: &Shown) {
         self.latencies_us.entry(key(rate)).or_default().extend(shown.latency_us);
         // A little loss fails a trial of the search, but is no limit to the diagnosis of a trial over UDP.
-        let explains = |verdict: &&Verdict| {
+        let explains = |verdict: &&DiagnosisVerdict| {
             verdict.stage != Stage::Nothing || trial.ledger.unit == LedgerUnit::Segment
         };
         if !matches!(shown.outcome, TrialOutcome::Good { .. } | TrialOutcome::Short) {

@@ -155,10 +155,10 @@ fn number(metric: &str, value: f64) -> String {
 mod tests {
     use rxpath_core::{Side, Warning};
     use rxpath_diagnose::diagnose;
-    use rxpath_record::evidence::Evidence;
+    use rxpath_record::evidence::WindowEvidence;
     use rxpath_record::ledger::{Ledger, RemainderBounds};
     use rxpath_record::manifest::{HostPart, VariantSummary};
-    use rxpath_record::verdict::Verdict;
+    use rxpath_record::verdict::DiagnosisVerdict;
 
     use super::*;
 
@@ -166,7 +166,7 @@ mod tests {
     fn a_sender_that_was_the_limit_between_hosts_is_said_first() {
         let verdict = |stage, sentence: &str| {
             let sentence = sentence.to_owned();
-            Some(Verdict { stage, sentence, ..diagnose(&Evidence::default()) })
+            Some(DiagnosisVerdict { stage, sentence, ..diagnose(&WindowEvidence::default()) })
         };
         let variant =
             |verdict| VariantSummary { name: "base".into(), verdict, ..VariantSummary::default() };

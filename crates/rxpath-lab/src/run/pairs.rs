@@ -2,7 +2,7 @@
 
 use rxpath_core::Warning;
 use rxpath_record::event::What;
-use rxpath_record::evidence::Evidence;
+use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::PairedTrial;
 
@@ -57,7 +57,7 @@ impl Running<'_> {
     }
 
     /// Two trials, one right after the other; nothing if one of them is void.
-    fn pair(&mut self, both: &[Variant; 2]) -> Result<Option<[Evidence; 2]>, LabError> {
+    fn pair(&mut self, both: &[Variant; 2]) -> Result<Option<[WindowEvidence; 2]>, LabError> {
         let mut seen = Vec::new();
         for variant in both {
             let trial = self.of_no_block(variant)?;

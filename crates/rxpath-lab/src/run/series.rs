@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
-use rxpath_record::event::{Event, What};
+use rxpath_record::event::{RunEvent, What};
 
 use crate::scenario::spec::Protocol;
 use crate::trial::line::Line;
@@ -13,7 +13,7 @@ use crate::trial::runner::Measurements;
 ///
 /// Named after what the protocol counts: `offered_packets` and `delivered_packets`, `answered_requests_total` and
 /// `served_requests_total`.
-pub fn events(trial: u32, protocol: Protocol, raw: &Measurements) -> Vec<Event> {
+pub fn events(trial: u32, protocol: Protocol, raw: &Measurements) -> Vec<RunEvent> {
     let counted = protocol.counted();
     let (load, serve) = match protocol {
         Protocol::Udp => ("offered", "delivered"),
@@ -30,7 +30,7 @@ pub fn events(trial: u32, protocol: Protocol, raw: &Measurements) -> Vec<Event> 
         .collect()
 }
 
-fn event(trial: u32, (side, name): (Side, &str), line: &Line) -> Event {
+fn event(trial: u32, (side, name): (Side, &str), line: &Line) -> RunEvent {
     let done = if side == Side::Tx { line.attempted.unwrap_or(line.done) } else { line.done };
     let mut values = BTreeMap::from([(name.to_owned(), done as f64)]);
     let mut each = |metric: &str, entity: &str, list: &[u64]| {
@@ -45,5 +45,5 @@ fn event(trial: u32, (side, name): (Side, &str), line: &Line) -> Event {
     if let Some(blocked) = line.blocked_s {
         values.insert("blocked_s".into(), blocked);
     }
-    Event { t_ns: line.t_ns as i64, what: What::Sample { trial, side, values } }
+    RunEvent { t_ns: line.t_ns as i64, what: What::Sample { trial, side, values } }
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rxpath_core::IntoMap;
 use rxpath_diagnose::{TrialPair, combine};
 use rxpath_record::agreement::agreed;
-use rxpath_record::comparison::{Comparison, Effect, NoiseFloor, Outcome, Reason};
-use rxpath_record::evidence::Evidence;
+use rxpath_record::comparison::{Comparison, MeasuredEffect, NoiseFloor, Outcome, Reason};
+use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::manifest::{Manifest, Metric, Trial, VariantSummary};
 use rxpath_record::metric;
-use rxpath_record::verdict::{PairedTrial, Verdict};
+use rxpath_record::verdict::{DiagnosisVerdict, PairedTrial};
 use rxpath_stats::difference::{self, VariantDifference, difference};
 use rxpath_stats::order::unequal_voids;
 use rxpath_stats::{Looks, bootstrap, quantile};
@@ -18,7 +18,7 @@ use crate::scenario::spec::{Compare, Resolved, Variant};
 
 /// Recomputes everything that follows from the trials so far.
 pub fn update(resolved: &Resolved, manifest: &mut Manifest) {
-    let decided: BTreeMap<String, Verdict> = manifest
+    let decided: BTreeMap<String, DiagnosisVerdict> = manifest
         .variants
         .iter()
         .filter_map(|variant| Some((variant.name.clone(), variant.verdict.clone()?)))
@@ -43,8 +43,9 @@ pub fn update(resolved: &Resolved, manifest: &mut Manifest) {
             metric: compare.metric.clone(),
             base: compare.base.clone(),
             variant: compare.variant.clone(),
-            effect: of(compare)
-                .map_or_else(Effect::not_measured, |(_, found)| Effect::of(found, &compare.metric)),
+            effect: of(compare).map_or_else(MeasuredEffect::not_measured, |(_, found)| {
+                MeasuredEffect::of(found, &compare.metric)
+            }),
             pairs_count: of(compare).map_or(0, |(_, found)| found.pairs as u32),
             expected: compare.expected.clone(),
             expectation: None,
@@ -207,7 +208,7 @@ pub fn settled(resolved: &Resolved, manifest: &Manifest) -> bool {
 }
 
 /// The verdict of a variant that only a paired trial can decide, with the kind of trial.
-pub fn undecided(manifest: &Manifest, variant: &str) -> Option<(Verdict, PairedTrial)> {
+pub fn undecided(manifest: &Manifest, variant: &str) -> Option<(DiagnosisVerdict, PairedTrial)> {
     let verdict =
         manifest.variants.iter().find(|summary| summary.name == variant)?.verdict.clone()?;
     let wanted = verdict.paired_trial?;
@@ -215,7 +216,12 @@ pub fn undecided(manifest: &Manifest, variant: &str) -> Option<(Verdict, PairedT
 }
 
 /// Replaces a variant's verdict by the one that its paired trials decide.
-pub fn decide(manifest: &mut Manifest, variant: &str, primary: &Verdict, pairs: &[[Evidence; 2]]) {
+pub fn decide(
+    manifest: &mut Manifest,
+    variant: &str,
+    primary: &DiagnosisVerdict,
+    pairs: &[[WindowEvidence; 2]],
+) {
     let pairs: Vec<TrialPair> =
         pairs.iter().map(|[before, after]| TrialPair { before, after }).collect();
     let Some(summary) = manifest.variants.iter_mut().find(|summary| summary.name == variant) else {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use rxpath_record::comparison::{Comparison, Effect};
+use rxpath_record::comparison::{Comparison, MeasuredEffect};
 use rxpath_record::metric::{METRICS, scale};
 use rxpath_stats::Looks;
 use rxpath_stats::difference::{VariantDifference, difference, family};
@@ -47,7 +47,7 @@ pub fn compared(slices: &[SliceOf], kept: &BTreeSet<&str>) -> Vec<Comparison> {
         metric: name.into(),
         base: START.into(),
         variant: KEPT.into(),
-        effect: Effect::of(&found, name),
+        effect: MeasuredEffect::of(&found, name),
         pairs_count: found.pairs as u32,
         expected: None,
         expectation: None,

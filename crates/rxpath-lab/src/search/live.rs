@@ -11,8 +11,8 @@ pub mod stop;
 
 use std::time::{Duration, Instant};
 
-use rxpath_record::verdict::Verdict;
-use rxpath_record::watch::Slice;
+use rxpath_record::verdict::DiagnosisVerdict;
+use rxpath_record::watch::TrafficSlice;
 
 use self::meter::Meter;
 use self::stop::Stop;
@@ -56,9 +56,9 @@ impl Times {
 #[derive(Debug, Default)]
 pub struct Start {
     /// What passed, was lost and cost CPU time.
-    pub slice: Slice,
+    pub slice: TrafficSlice,
     /// What limits.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<DiagnosisVerdict>,
 }
 
 impl Start {

@@ -19,7 +19,7 @@ use rxpath_live::counted::packets_by_cpu;
 use rxpath_live::observe::Between;
 use rxpath_load::udp::load::options::LoadSettings;
 use rxpath_record::counters::Moved;
-use rxpath_record::evidence::{Evidence, Spread, ThreadUse};
+use rxpath_record::evidence::{CpuDistribution, ThreadUse, WindowEvidence};
 use rxpath_record::hosts::{PairPackets, PairRate};
 use rxpath_record::ledger::{Ledger, Link, PathFacts, Place};
 use rxpath_record::manifest::{LoopKind, Trial};
@@ -51,17 +51,17 @@ pub struct Number {
 
 /// What a trial's evidence says of every receiver alike: where the softirq runs, how the load could be spread over CPUs
 /// and how it was.
-fn known(testbed: &dyn Testbed, raw: &Measurements, spans: &Spans) -> Evidence {
+fn known(testbed: &dyn Testbed, raw: &Measurements, spans: &Spans) -> WindowEvidence {
     let (queues, rps_cpus) = testbed.queues().unzip();
     let settings = LoadSettings::deserialize(&raw.load.settings);
     let flows = settings.ok().map(|settings| settings.flows_count as u64);
     let packets = packets_by_cpu(&raw.window.moved);
-    Evidence {
+    WindowEvidence {
         sender_blocked_s: spans.load.blocked_s,
         softirq: testbed.softirq(),
-        spread: Some(Spread { queues, rps_cpus, flows, packets }),
+        spread: Some(CpuDistribution { queues, rps_cpus, flows, packets }),
         backlog_limit_packets: testbed.backlog_limit_packets(),
-        ..Evidence::default()
+        ..WindowEvidence::default()
     }
 }
 
@@ -106,7 +106,7 @@ struct Spans {
 struct Composed {
     ledger: Ledger,
     /// Of all hosts together.
-    evidence: Evidence,
+    evidence: WindowEvidence,
     /// What each of several receivers showed alone.
     receivers: Vec<Alone>,
     /// What each sender sent to each receiver, where there are several of either.
@@ -239,7 +239,7 @@ fn seen(programs: &[Program]) -> Vec<SideSeen<'_>> {
 }
 
 /// CPUs that the sender's and the receiver's threads kept busy over the window.
-fn running(evidence: &Evidence) -> [f64; 2] {
+fn running(evidence: &WindowEvidence) -> [f64; 2] {
     let sum = |threads: &[ThreadUse]| threads.iter().map(|thread| thread.running_ratio).sum();
     [sum(&evidence.sender_threads), sum(&evidence.receiver_threads)]
 }
@@ -247,7 +247,7 @@ fn running(evidence: &Evidence) -> [f64; 2] {
 /// CPU time of the sides' threads per unit: `scale` says in which part of a second, `rate` the units per second.
 fn per_unit(
     names: [&str; 2],
-    evidence: &Evidence,
+    evidence: &WindowEvidence,
     (scale, rate): (f64, f64),
     all: &mut BTreeMap<String, f64>,
 ) {
@@ -260,7 +260,7 @@ fn per_unit(
 
 fn metrics(
     variant: &Variant,
-    evidence: &Evidence,
+    evidence: &WindowEvidence,
     raw: &Measurements,
     spans: &Spans,
 ) -> BTreeMap<String, f64> {
@@ -314,7 +314,7 @@ fn without_rates_of_silent(variant: &Variant, raw: &Measurements, all: &mut BTre
     }
 }
 
-fn affinity(evidence: &Evidence, variant: &Variant) -> Vec<Warning> {
+fn affinity(evidence: &WindowEvidence, variant: &Variant) -> Vec<Warning> {
     let sides = [("load", &evidence.sender_threads), ("serve", &evidence.receiver_threads)];
     let mut all = Vec::new();
     for (side, threads) in sides {

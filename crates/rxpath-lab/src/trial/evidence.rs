@@ -4,7 +4,7 @@
 
 use rxpath_live::observe::Between;
 use rxpath_load::udp::result::ServeResult;
-use rxpath_record::evidence::{Evidence, SenderHost, SocketUse, ThreadUse};
+use rxpath_record::evidence::{SenderHost, SocketUse, ThreadUse, WindowEvidence};
 
 use super::line::Line;
 use super::result::Worker;
@@ -28,14 +28,14 @@ pub fn gather(
     window: &Windowed,
     (loads, serves): (Vec<SideSeen<'_>>, Vec<SideSeen<'_>>),
     datagrams: Option<(&ServeResult, &[Line])>,
-    known: Evidence,
-) -> Evidence {
+    known: WindowEvidence,
+) -> WindowEvidence {
     let between = &window.between;
     // Without hosts of their own the senders run on the receiver's.
     let of_senders = window.of_senders.iter().chain(std::iter::repeat(between));
     let sending = loads.iter().zip(of_senders).zip(machines(window));
     let reading = serves.iter().enumerate();
-    Evidence {
+    WindowEvidence {
         window_s: between.seconds(),
         sender_threads: sending
             .flat_map(|((load, between), host)| {
@@ -164,7 +164,7 @@ mod tests {
         let seen = || SideSeen { span: &span, threads: &[], pid: 7 };
         let gather = |window: &Windowed| {
             let both = (vec![seen(), seen()], vec![seen()]);
-            super::gather(window, both, None, Evidence::default())
+            super::gather(window, both, None, WindowEvidence::default())
         };
         let evidence = gather(&window);
         let senders = evidence.sender_threads.iter();

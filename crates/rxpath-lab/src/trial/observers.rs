@@ -11,7 +11,7 @@ use rxpath_host::lab::owner::Owner;
 use rxpath_host::read::{procfs, thread};
 use rxpath_host::{HostError, Root};
 use rxpath_record::ledger::DropReason;
-use rxpath_record::stolen::Stolen;
+use rxpath_record::stolen::StolenCpuTime;
 use rxpath_record::traced::Traced;
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ pub struct Observed {
     /// Why the kernel dropped packets.
     pub reasons: Vec<DropReason>,
     /// Who paid in the window.
-    pub stolen: Option<Stolen>,
+    pub stolen: Option<StolenCpuTime>,
     /// What the receive side did in the window.
     pub traced: Option<Traced>,
     /// What to know before trusting it.

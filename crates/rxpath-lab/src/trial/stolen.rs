@@ -13,7 +13,7 @@ use rxpath_core::{IntoMap, Nanos, ReportedTime, Warning};
 use rxpath_host::lab::owner::Owner;
 use rxpath_host::read::procfs::softnet;
 use rxpath_host::{HostError, Root};
-use rxpath_record::stolen::{CpuPaid, Stolen, Victim as VictimRecord};
+use rxpath_record::stolen::{CpuPaid, StolenCpuTime, VictimRecord};
 
 use super::victim::{Running, Victim};
 use crate::error::LabError;
@@ -75,8 +75,8 @@ impl StolenTime {
     }
 
     /// Ends the window, once the victim is done, and says who paid.
-    pub fn close(self) -> Result<(Stolen, Vec<Warning>), LabError> {
-        let Some(mut open) = self.open else { return Ok((Stolen::default(), Vec::new())) };
+    pub fn close(self) -> Result<(StolenCpuTime, Vec<Warning>), LabError> {
+        let Some(mut open) = self.open else { return Ok((StolenCpuTime::default(), Vec::new())) };
         let ended = open.victim.map(Running::finish).transpose()?;
         let cpu_before = own_cpu();
         let (after, handled) = (self.account.read()?, handled());
@@ -112,9 +112,9 @@ fn handled() -> BTreeMap<u32, u32> {
     lines.into_iter().map(|(cpu, line)| (cpu, line.processed)).into_map()
 }
 
-fn record(steal: &Steal) -> Stolen {
+fn record(steal: &Steal) -> StolenCpuTime {
     let cpu = |row: &CpuTime| CpuPaid { row: row.clone(), landed_packets: None };
-    Stolen {
+    StolenCpuTime {
         window_s: steal.window_s,
         victim: None,
         cpus: steal.cpus.iter().map(cpu).collect(),
@@ -156,7 +156,11 @@ pub struct DeliveredTraffic<'a> {
 }
 
 /// The metrics that follow: what the victim got, and what the traffic cost.
-pub fn metrics(stolen: &Stolen, moved: DeliveredTraffic<'_>, all: &mut BTreeMap<String, f64>) {
+pub fn metrics(
+    stolen: &StolenCpuTime,
+    moved: DeliveredTraffic<'_>,
+    all: &mut BTreeMap<String, f64>,
+) {
     let mut put = |name: &str, value: f64| {
         if value.is_finite() {
             all.insert(name.into(), value);
@@ -215,7 +219,7 @@ mod tests {
             time: Division { own_s, ..Division::default() },
             ..TaskTime::default()
         };
-        let stolen = Stolen {
+        let stolen = StolenCpuTime {
             window_s: 2.0,
             victim: Some(VictimRecord {
                 cpu: 1,
@@ -230,7 +234,7 @@ mod tests {
             }),
             cpus: vec![cpu(0, 0.2, 25), cpu(1, 0.4, 75)],
             tasks: vec![task(7, 0.5), task(8, 0.9)],
-            ..Stolen::default()
+            ..StolenCpuTime::default()
         };
         let moved =
             DeliveredTraffic { receivers: &[7], delivered_bps: Some(1e9), delivered_pps: 50_000.0 };
@@ -250,7 +254,7 @@ mod tests {
         }
         let mut none = BTreeMap::new();
         let silent = DeliveredTraffic { receivers: &[7], delivered_bps: None, delivered_pps: 0.0 };
-        metrics(&Stolen { victim: None, ..stolen }, silent, &mut none);
+        metrics(&StolenCpuTime { victim: None, ..stolen }, silent, &mut none);
         assert!(none.is_empty(), "no rate is no cost: {none:?}");
     }
 }

@@ -15,7 +15,7 @@ use rxpath_host::HostError;
 use rxpath_host::lab::netns;
 use rxpath_host::lab::owner::{Owner, Thing};
 use rxpath_host::read::process::ProcessId;
-use rxpath_record::stolen::Victim as Record;
+use rxpath_record::stolen::VictimRecord;
 
 use super::external::{keep, said};
 use super::unreaped::{signal_group, wait_for_end};
@@ -101,18 +101,23 @@ impl Running {
 
 impl FinishedVictim {
     /// Its record, and what to know of it.
-    pub fn record(self, cpu: u32, tasks: &[TaskTaken], warnings: &mut Vec<Warning>) -> Record {
+    pub fn record(
+        self,
+        cpu: u32,
+        tasks: &[TaskTaken],
+        warnings: &mut Vec<Warning>,
+    ) -> VictimRecord {
         match self {
             Self::KnownWork(ran) => {
                 let row = Probed::built_in(&ran, tasks).row;
-                Record { cpu, tid: ran.tid, row, ..Record::default() }
+                VictimRecord { cpu, tid: ran.tid, row, ..VictimRecord::default() }
             }
             Self::Command(mut program, wall) => {
                 let (command, tid) = (program.what.clone(), program.child.id());
                 let mut row = Probed::command(&command, tid, wall, tasks).row;
                 row.claims = openssl::claims(&program.output());
                 warnings.extend(program.early(wall));
-                Record { command, cpu, tid, row, ..Record::default() }
+                VictimRecord { command, cpu, tid, row, ..VictimRecord::default() }
             }
         }
     }

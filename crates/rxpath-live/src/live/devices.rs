@@ -7,7 +7,7 @@ use rxpath_host::Root;
 use rxpath_host::read::netlink::Link;
 use rxpath_host::read::sysfs::device;
 use rxpath_record::counters::{Moved, name};
-use rxpath_record::evidence::{AnyProtocol, Spread};
+use rxpath_record::evidence::{AnyProtocol, CpuDistribution};
 use rxpath_record::ledger::{Drop, Place};
 
 use crate::counted::packets_by_cpu;
@@ -85,7 +85,7 @@ pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
 }
 
 /// Receive queues and RPS masks of the devices that carried the traffic, and what each CPU's softirq took.
-pub(crate) fn spread(root: &Root, names: &[String], moved: &Moved) -> Spread {
+pub(crate) fn spread(root: &Root, names: &[String], moved: &Moved) -> CpuDistribution {
     let read: Vec<_> = names.iter().filter_map(|name| device::steering(root, name).ok()).collect();
     let queues: Vec<_> = read.iter().flat_map(|device| &device.rx_queues).collect();
     let mut cpus: Vec<u32> = queues
@@ -95,7 +95,7 @@ pub(crate) fn spread(root: &Root, names: &[String], moved: &Moved) -> Spread {
         .collect();
     cpus.sort_unstable();
     cpus.dedup();
-    Spread {
+    CpuDistribution {
         queues: (!queues.is_empty()).then_some(queues.len() as u32),
         rps_cpus: (!queues.is_empty()).then_some(cpus),
         flows: None,

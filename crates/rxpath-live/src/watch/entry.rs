@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{Calibration, CalibrationKind, measure_briefly};
-use rxpath_record::watch::Frame;
+use rxpath_record::watch::WatchFrame;
 
 /// Where a live view has this cost from.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,8 +40,10 @@ impl EntryCost {
 pub(super) fn entry_gap(estimate: &Calibration) -> Option<(String, String)> {
     let source = &estimate.source;
     match estimate.kind {
-        None => Some((Frame::ENTRY.to_owned(), format!("not estimated: {source}"))),
-        Some(CalibrationKind::Interrupts) => Some((Frame::EXACT_ENTRY.to_owned(), source.clone())),
+        None => Some((WatchFrame::ENTRY.to_owned(), format!("not estimated: {source}"))),
+        Some(CalibrationKind::Interrupts) => {
+            Some((WatchFrame::EXACT_ENTRY.to_owned(), source.clone()))
+        }
         Some(CalibrationKind::Packets | CalibrationKind::Given) => None,
     }
 }
@@ -56,8 +58,8 @@ mod tests {
         assert_eq!(of(Some(CalibrationKind::Given)), None);
         assert_eq!(of(Some(CalibrationKind::Packets)), None);
         let (what, _) = of(Some(CalibrationKind::Interrupts)).unwrap();
-        assert_eq!(what, Frame::EXACT_ENTRY);
+        assert_eq!(what, WatchFrame::EXACT_ENTRY);
         let (what, why) = entry_gap(&Calibration::none("one CPU")).unwrap();
-        assert_eq!((what.as_str(), why.as_str()), (Frame::ENTRY, "not estimated: one CPU"));
+        assert_eq!((what.as_str(), why.as_str()), (WatchFrame::ENTRY, "not estimated: one CPU"));
     }
 }

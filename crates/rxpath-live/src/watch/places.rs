@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Fact;
-use rxpath_record::evidence::Evidence;
+use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::ledger::Place;
 use rxpath_record::watch::{LossRow, PathStage};
 
@@ -35,7 +35,7 @@ const TCP_CHECKSUM: &str = "Tcp.InCsumErrors";
 const SKEW: f64 = 1e-3;
 
 /// What was lost at each place that this host counts.
-pub(super) fn losses(window: &Window<'_>, evidence: &Evidence) -> Losses {
+pub(super) fn losses(window: &Window<'_>, evidence: &WindowEvidence) -> Losses {
     let mut losses = counted(&window.rates);
     let links = window.links;
     if links.gap.is_none() {

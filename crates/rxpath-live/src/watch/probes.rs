@@ -26,7 +26,7 @@ use rxpath_bpf::stages::{Pace, Stages};
 use rxpath_bpf::steal::{Evidence, Steal, answer_of};
 use rxpath_bpf::turns::Step;
 use rxpath_host::HostError;
-use rxpath_record::watch::{PollSizes, PortName, Sampled, StageLatency};
+use rxpath_record::watch::{PollSizes, PortName, ProbeDutyCycle, StageLatency};
 
 use super::cost::Meter;
 use super::entry::{EntryCost, entry_gap};
@@ -84,8 +84,8 @@ pub struct Probes {
 }
 
 /// What the probes see, in words.
-const COUNTED: &str = Sampled::PROBES[0];
-const DROPPED: &str = Sampled::PROBES[1];
+const COUNTED: &str = ProbeDutyCycle::PROBES[0];
+const DROPPED: &str = ProbeDutyCycle::PROBES[1];
 /// What is missing without the probe of drops.
 const DROP_PROBE: &str = "drops by reason";
 /// And without that of stages.

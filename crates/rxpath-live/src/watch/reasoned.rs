@@ -9,7 +9,7 @@ use rxpath_bpf::drops::Drop;
 use rxpath_core::Side;
 use rxpath_core::number::si;
 use rxpath_host::read::identity::network_namespace;
-use rxpath_record::evidence::{AnyProtocol, Evidence};
+use rxpath_record::evidence::{AnyProtocol, WindowEvidence};
 use rxpath_record::ledger::{DropReason, Place};
 
 use super::Window;
@@ -84,7 +84,7 @@ fn place_at_sockets(row: &DropReason) -> Option<Place> {
 }
 
 /// What was lost between the device and the protocols behind IP. What XDP dropped is where a driver counts it, if it does.
-pub(super) fn at_ip(window: &Window<'_>, evidence: &Evidence) -> Lost {
+pub(super) fn at_ip(window: &Window<'_>, evidence: &WindowEvidence) -> Lost {
     let is_counted = |row: &DropReason| is_counted_by_driver(row, &evidence.any_protocol);
     at(|row| if is_counted(row) { None } else { place_at_ip(row) }, window)
 }
@@ -118,7 +118,7 @@ pub(super) fn note(lost: &Lost) -> String {
 }
 
 /// The same for the verdict, in addition to its counters.
-pub(super) fn claims(window: &Window<'_>, evidence: &Evidence) -> Vec<AnyProtocol> {
+pub(super) fn claims(window: &Window<'_>, evidence: &WindowEvidence) -> Vec<AnyProtocol> {
     let rows: Vec<DropReason> = rows(window).into_iter().map(|(row, _)| row).collect();
     let by_filters = |loss: &&AnyProtocol| loss.drop.place == Place::Netfilter;
     let filtered: u64 =

@@ -5,7 +5,7 @@
 
 use rxpath_core::Fact;
 use rxpath_core::number::si;
-use rxpath_record::evidence::Evidence;
+use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::watch::{PathStage, StageRow};
 
 use super::places::{Losses, TCP_LOST, lost_in};
@@ -18,7 +18,11 @@ const UDP_READ: [&str; 2] = ["Udp.InDatagrams", "Udp6.InDatagrams"];
 /// CPU time that belongs to no stage alone.
 const INSIDE: &str = "part of the poll's time";
 
-pub(super) fn rows(window: &Window<'_>, evidence: &Evidence, losses: &Losses) -> Vec<StageRow> {
+pub(super) fn rows(
+    window: &Window<'_>,
+    evidence: &WindowEvidence,
+    losses: &Losses,
+) -> Vec<StageRow> {
     vec![
         nic(window),
         irq(window),
@@ -173,7 +177,7 @@ fn backlog(window: &Window<'_>) -> StageRow {
     }
 }
 
-fn ip(window: &Window<'_>, evidence: &Evidence, losses: &Losses) -> StageRow {
+fn ip(window: &Window<'_>, evidence: &WindowEvidence, losses: &Losses) -> StageRow {
     let counted =
         "header, address and discard counters of IP, no route, reverse path filter, reassembly";
     StageRow {
@@ -192,7 +196,7 @@ fn ip(window: &Window<'_>, evidence: &Evidence, losses: &Losses) -> StageRow {
     }
 }
 
-fn socket(window: &Window<'_>, evidence: &Evidence, losses: &Losses) -> StageRow {
+fn socket(window: &Window<'_>, evidence: &WindowEvidence, losses: &Losses) -> StageRow {
     let fullest = evidence.sockets.iter().filter(|socket| socket.rcvbuf_bytes > 0);
     let filled = fullest.map(|socket| socket.queue_max_bytes as f64 / socket.rcvbuf_bytes as f64);
     let filled = filled.fold(0.0, f64::max);
@@ -219,7 +223,7 @@ fn socket(window: &Window<'_>, evidence: &Evidence, losses: &Losses) -> StageRow
     }
 }
 
-fn application(window: &Window<'_>, evidence: &Evidence) -> StageRow {
+fn application(window: &Window<'_>, evidence: &WindowEvidence) -> StageRow {
     let threads = &evidence.receiver_threads;
     let running: f64 = threads.iter().map(|thread| thread.running_ratio).sum();
     let waiting: f64 = threads.iter().map(|thread| thread.waiting_ratio).sum();

@@ -51,7 +51,8 @@ fn a_socket_that_nobody_reads_shows_on_the_path_without_bpf() {
     assert!(frame.verdict.is_some() && watcher.loses());
     assert!(!frame.cpus.is_empty() && !frame.tasks.is_empty());
     let line = rxpath_record::watch::tail_line(&frame).unwrap();
-    let head = rxpath_record::watch::head_line(&rxpath_record::watch::Settings::default()).unwrap();
+    let head =
+        rxpath_record::watch::head_line(&rxpath_record::watch::WatchSettings::default()).unwrap();
     let read = rxpath_record::watch::parse(format!("{head}\n{line}\n").as_bytes()).unwrap();
     assert_eq!(read.frames[0].number, frame.number);
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rxpath_bpf::cost::own_cpu;
 use rxpath_bpf::turns::{Rhythm, Spent, Step, Turns};
-use rxpath_record::watch::Sampled;
+use rxpath_record::watch::ProbeDutyCycle;
 
 /// Of less time nothing is shown: what was seen before stands longer.
 const LEAST: Duration = Duration::from_millis(5);
@@ -126,10 +126,10 @@ impl Turning {
     }
 
     /// Which part of the time the newest sample is, which is of this frame or of one before; none for all of it.
-    pub(super) fn sampled(&self, what: &str, is_new: bool) -> Option<Sampled> {
+    pub(super) fn sampled(&self, what: &str, is_new: bool) -> Option<ProbeDutyCycle> {
         let Sample { counted, whole, ended } = self.newest;
         let age = if is_new { Duration::ZERO } else { self.begun.elapsed().saturating_sub(ended) };
-        (!is_new || counted < whole).then(|| Sampled {
+        (!is_new || counted < whole).then(|| ProbeDutyCycle {
             what: what.to_owned(),
             ratio: counted.as_secs_f64() / whole.as_secs_f64().max(1e-9),
             counted_s: counted.as_secs_f64(),

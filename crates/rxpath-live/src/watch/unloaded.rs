@@ -4,7 +4,7 @@
 use nix::libc;
 use rxpath_core::Warning;
 use rxpath_host::HostError;
-use rxpath_record::watch::Frame;
+use rxpath_record::watch::WatchFrame;
 
 /// A probe that did not load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Unloaded {
 
     /// All of them, because another program measures with its own.
     pub fn taken(why: &str) -> Self {
-        Self { what: Frame::ALL_PROBES, why: why.to_owned(), needs: Self::RESTART }
+        Self { what: WatchFrame::ALL_PROBES, why: why.to_owned(), needs: Self::RESTART }
     }
 
     /// The gap of a frame.

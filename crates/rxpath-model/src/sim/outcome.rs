@@ -1,6 +1,6 @@
 //! The results of a simulation: figures, and the ledger, evidence and time series in the form of a real run.
 
-use rxpath_record::evidence::Evidence;
+use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::ledger::Ledger;
 use rxpath_record::samples::TrialSamples;
 use rxpath_stats::{Buckets, Histogram};
@@ -26,11 +26,11 @@ pub struct SimulationOutcome {
     /// The counters of the ledger.
     pub moved: rxpath_record::counters::Moved,
     /// What a diagnosis is given.
-    pub evidence: Evidence,
+    pub evidence: WindowEvidence,
     /// Queues over time.
     pub samples: TrialSamples,
     /// Rates over time, as a run's events tell them.
-    pub events: Vec<rxpath_record::event::Event>,
+    pub events: Vec<rxpath_record::event::RunEvent>,
     /// Start and end of the measured window.
     pub window_ns: [i64; 2],
     /// Times of the stages by name.

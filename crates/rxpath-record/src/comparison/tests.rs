@@ -1,9 +1,9 @@
 use super::*;
 use rxpath_stats::difference::difference;
 
-fn effect(metric: &str, pairs: &[(f64, f64)]) -> Effect {
+fn effect(metric: &str, pairs: &[(f64, f64)]) -> MeasuredEffect {
     let looks = Looks::of(5, 20);
-    Effect::of(&difference(pairs, metric::scale(metric), 0.03, looks).unwrap(), metric)
+    MeasuredEffect::of(&difference(pairs, metric::scale(metric), 0.03, looks).unwrap(), metric)
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_base_of_zero_is_said() {
     );
     let json = serde_json::to_value(&found).unwrap();
     assert!(json["ratio"].is_null() && json["outcome"] == "inconclusive", "{json}");
-    assert_eq!(serde_json::from_value::<Effect>(json).unwrap(), found);
+    assert_eq!(serde_json::from_value::<MeasuredEffect>(json).unwrap(), found);
 }
 
 #[test]

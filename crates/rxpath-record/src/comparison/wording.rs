@@ -4,10 +4,10 @@ use rxpath_core::number::si;
 use rxpath_stats::difference::{Undecided, Word};
 use rxpath_stats::looks::{FIRST, MOST};
 
-use super::{Control, Effect, JudgedBy, Method, Outcome, Reason};
+use super::{Control, IntervalMethod, JudgedBy, MeasuredEffect, Outcome, Reason};
 use crate::metric;
 
-impl Effect {
+impl MeasuredEffect {
     /// How much, in words: `+7.2 %`, `3.62 times`, `+12.30 percentage points`, `no ratio: the base is 0; +13`.
     pub fn amount(&self, metric: &str) -> String {
         match (self.change(), self.ratio) {
@@ -81,7 +81,7 @@ impl Effect {
         match reason {
             Undecided::TooFew => {
                 let fewest = match self.control.as_ref().map(|control| control.method) {
-                    Some(Method::Welch) => rxpath_stats::welch::FEWEST,
+                    Some(IntervalMethod::Welch) => rxpath_stats::welch::FEWEST,
                     _ => FIRST,
                 };
                 format!("fewer than {fewest} {of} give no interval")

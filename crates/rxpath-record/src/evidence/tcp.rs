@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Owner, ThreadUse};
+use super::{SocketOwner, ThreadUse};
 
 /// TCP's receive path over the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub struct TcpService {
     /// Whether this host connected to it.
     pub outgoing: bool,
     /// Processes that have its connections open, where they could be seen.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<SocketOwner>,
     /// Connections that were seen in the window.
     pub connections_count: u64,
     /// Of these: connections whose receive queue left less than half of their window free, on average over the samples.
@@ -89,7 +89,7 @@ pub struct Listener {
     /// Local address and port.
     pub local: String,
     /// Processes that have it open, where they could be seen.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<SocketOwner>,
     /// Connections that waited to be accepted at the end.
     pub waiting_count: u32,
     /// Most that waited to be accepted in a sample.

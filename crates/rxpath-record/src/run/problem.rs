@@ -95,7 +95,7 @@ impl RunError {
 
 /// Something in a run that could not be read as it stands. The rest was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct RunProblem {
     /// The file, relative to the run directory.
     pub file: String,
     /// The line, from 1, where one is concerned.
@@ -104,13 +104,13 @@ pub struct Problem {
     pub text: String,
 }
 
-impl Problem {
+impl RunProblem {
     pub(super) fn new(file: &str, line: Option<u64>, text: impl Into<String>) -> Self {
         Self { file: file.into(), line, text: text.into() }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for RunProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         if let Some(line) = self.line {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
-use super::problem::{Problem, RunError};
+use super::problem::{RunError, RunProblem};
 use super::writer::sha256;
 use super::{ENVIRONMENT, EVENTS, MANIFEST, SAMPLES, salvage};
 use crate::environment::Environment;
-use crate::event::{Event, What};
+use crate::event::{RunEvent, What};
 use crate::manifest::{Manifest, Status};
 use crate::samples::TrialSamples;
 
@@ -31,11 +31,11 @@ pub struct RunReader {
     /// The host facts, when they were readable.
     pub environment: Option<Environment>,
     /// The events that were readable, in the order of the file.
-    pub events: Vec<Event>,
+    pub events: Vec<RunEvent>,
     /// Queues over time, one entry for each trial that was sampled.
     pub samples: Vec<TrialSamples>,
     /// What could not be read, was cut or contradicts itself.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<RunProblem>,
 }
 
 impl RunReader {
@@ -95,7 +95,7 @@ impl RunReader {
     }
 
     fn problem(&mut self, file: &str, text: impl Into<String>) {
-        self.problems.push(Problem::new(file, None, text));
+        self.problems.push(RunProblem::new(file, None, text));
     }
 
     fn check_files(&mut self) {
@@ -129,7 +129,7 @@ impl RunReader {
 }
 
 /// Figures that an edit by hand leaves inconsistent.
-fn contradictions(manifest: &Manifest) -> Vec<Problem> {
+fn contradictions(manifest: &Manifest) -> Vec<RunProblem> {
     let mut found = Vec::new();
     for trial in &manifest.trials {
         let ledger = &trial.ledger;
@@ -157,11 +157,11 @@ fn contradictions(manifest: &Manifest) -> Vec<Problem> {
             ));
         }
     }
-    found.into_iter().map(|text| Problem::new(MANIFEST, None, text)).collect()
+    found.into_iter().map(|text| RunProblem::new(MANIFEST, None, text)).collect()
 }
 
 /// Reads the text of a manifest: what is readable of it, and what is wrong with the rest.
-pub fn parse_manifest(text: &str) -> (Manifest, Vec<Problem>) {
+pub fn parse_manifest(text: &str) -> (Manifest, Vec<RunProblem>) {
     let mut problems = Vec::new();
     let manifest = salvage::manifest(text, &[], &mut problems);
     problems.extend(contradictions(&manifest));
@@ -169,21 +169,21 @@ pub fn parse_manifest(text: &str) -> (Manifest, Vec<Problem>) {
 }
 
 /// Reads the text of `environment.json`; `None` when it is no JSON object.
-pub fn parse_environment(text: &str) -> (Option<Environment>, Vec<Problem>) {
+pub fn parse_environment(text: &str) -> (Option<Environment>, Vec<RunProblem>) {
     let mut problems = Vec::new();
     let environment = salvage::environment(text, &mut problems);
     (environment, problems)
 }
 
 /// Reads lines of events; what is no event is left out and named.
-pub fn parse_events(from: impl BufRead) -> (Vec<Event>, Vec<Problem>) {
+pub fn parse_events(from: impl BufRead) -> (Vec<RunEvent>, Vec<RunProblem>) {
     let mut events = Vec::new();
     let problems = read_lines(from, &mut events);
     (events, problems)
 }
 
 /// Reads one file whole; a missing one is `None` without a problem.
-fn text(directory: &Path, name: &str, problems: &mut Vec<Problem>) -> Option<String> {
+fn text(directory: &Path, name: &str, problems: &mut Vec<RunProblem>) -> Option<String> {
     let path = directory.join(name);
     if !path.exists() {
         return None;
@@ -194,7 +194,7 @@ fn text(directory: &Path, name: &str, problems: &mut Vec<Problem>) -> Option<Str
             Err(error) => {
                 let end = error.utf8_error().valid_up_to();
                 let line = String::from_utf8_lossy(&error.as_bytes()[..end]).lines().count();
-                problems.push(Problem::new(
+                problems.push(RunProblem::new(
                     name,
                     Some(line.max(1) as u64),
                     "is not UTF-8: not read",
@@ -203,14 +203,14 @@ fn text(directory: &Path, name: &str, problems: &mut Vec<Problem>) -> Option<Str
             }
         },
         Err(error) => {
-            problems.push(Problem::new(name, None, format!("cannot be read: {error}")));
+            problems.push(RunProblem::new(name, None, format!("cannot be read: {error}")));
             None
         }
     }
 }
 
 /// The whole lines of `samples.jsonl.gz`; none when there is no such file.
-fn samples(directory: &Path, problems: &mut Vec<Problem>) -> Vec<TrialSamples> {
+fn samples(directory: &Path, problems: &mut Vec<RunProblem>) -> Vec<TrialSamples> {
     let Ok(file) = File::open(directory.join(SAMPLES)) else { return Vec::new() };
     let mut all = Vec::new();
     let mut lines = BufReader::new(MultiGzDecoder::new(file));
@@ -222,13 +222,13 @@ fn samples(directory: &Path, problems: &mut Vec<Problem>) -> Vec<TrialSamples> {
                 Ok(trial) => all.push(trial),
                 Err(error) => {
                     let text = format!("cannot be read: {error}: not read from here on");
-                    problems.push(Problem::new(SAMPLES, Some(at), text));
+                    problems.push(RunProblem::new(SAMPLES, Some(at), text));
                     break;
                 }
             },
             Err(error) => {
                 let text = format!("cannot be unpacked: {error}: not read from here on");
-                problems.push(Problem::new(SAMPLES, Some(at), text));
+                problems.push(RunProblem::new(SAMPLES, Some(at), text));
                 break;
             }
         }
@@ -236,36 +236,44 @@ fn samples(directory: &Path, problems: &mut Vec<Problem>) -> Vec<TrialSamples> {
     all
 }
 
-fn manifest(directory: &Path, events: &[Event], problems: &mut Vec<Problem>) -> Manifest {
+fn manifest(directory: &Path, events: &[RunEvent], problems: &mut Vec<RunProblem>) -> Manifest {
     if let Some(text) = text(directory, MANIFEST, problems) {
         return salvage::manifest(&text, events, problems);
     }
     if !directory.join(MANIFEST).exists() {
-        problems.push(Problem::new(MANIFEST, None, "is missing: only events are shown"));
+        problems.push(RunProblem::new(MANIFEST, None, "is missing: only events are shown"));
     }
     salvage::from_events(events)
 }
 
-fn environment(directory: &Path, problems: &mut Vec<Problem>) -> Option<Environment> {
+fn environment(directory: &Path, problems: &mut Vec<RunProblem>) -> Option<Environment> {
     let Some(text) = text(directory, ENVIRONMENT, problems) else {
         if !directory.join(ENVIRONMENT).exists() {
-            problems.push(Problem::new(ENVIRONMENT, None, "is missing: host facts are not known"));
+            problems.push(RunProblem::new(
+                ENVIRONMENT,
+                None,
+                "is missing: host facts are not known",
+            ));
         }
         return None;
     };
     salvage::environment(&text, problems)
 }
 
-fn events(directory: &Path, problems: &mut Vec<Problem>) -> Vec<Event> {
+fn events(directory: &Path, problems: &mut Vec<RunProblem>) -> Vec<RunEvent> {
     let path = directory.join(EVENTS);
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            problems.push(Problem::new(EVENTS, None, "is missing: there is no course of events"));
+            problems.push(RunProblem::new(
+                EVENTS,
+                None,
+                "is missing: there is no course of events",
+            ));
             return Vec::new();
         }
         Err(error) => {
-            problems.push(Problem::new(EVENTS, None, format!("cannot be read: {error}")));
+            problems.push(RunProblem::new(EVENTS, None, format!("cannot be read: {error}")));
             return Vec::new();
         }
     };
@@ -274,7 +282,7 @@ fn events(directory: &Path, problems: &mut Vec<Problem>) -> Vec<Event> {
     found.truncate(MAX_LISTED);
     problems.append(&mut found);
     if more > 0 {
-        problems.push(Problem::new(EVENTS, None, format!("{more} more lines were left out")));
+        problems.push(RunProblem::new(EVENTS, None, format!("{more} more lines were left out")));
     }
     lines
 }
@@ -282,12 +290,12 @@ fn events(directory: &Path, problems: &mut Vec<Problem>) -> Vec<Event> {
 /// Reads events line by line; what is no event becomes a problem.
 ///
 /// The last line may be cut: a run that was killed while it wrote leaves that behind.
-fn read_lines(mut from: impl BufRead, events: &mut Vec<Event>) -> Vec<Problem> {
+fn read_lines(mut from: impl BufRead, events: &mut Vec<RunEvent>) -> Vec<RunProblem> {
     let mut problems = Vec::new();
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        let problem = |text: String| Problem::new(EVENTS, Some(number), text);
+        let problem = |text: String| RunProblem::new(EVENTS, Some(number), text);
         match from.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(_) => {}
@@ -300,7 +308,7 @@ fn read_lines(mut from: impl BufRead, events: &mut Vec<Event>) -> Vec<Problem> {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        match serde_json::from_slice::<Event>(&line) {
+        match serde_json::from_slice::<RunEvent>(&line) {
             Ok(event) => events.push(event),
             Err(_) if !whole && line.len() as u64 == MAX_LINE_BYTES => {
                 problems.push(problem("the line is too long to be an event; stopped here".into()));

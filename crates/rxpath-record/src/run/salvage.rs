@@ -6,14 +6,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::problem::Problem;
+use super::problem::RunProblem;
 use super::{ENVIRONMENT, ENVIRONMENT_SCHEMA, MAJOR, MANIFEST, MANIFEST_SCHEMA};
-use crate::environment::{Environment, HostFacts};
-use crate::event::{Event, What};
+use crate::environment::{Environment, RecordedFacts};
+use crate::event::{RunEvent, What};
 use crate::manifest::{Manifest, Status};
 
 /// The manifest in `text`; fields and list entries that can't be read are left out, each with a problem.
-pub(super) fn manifest(text: &str, events: &[Event], problems: &mut Vec<Problem>) -> Manifest {
+pub(super) fn manifest(
+    text: &str,
+    events: &[RunEvent],
+    problems: &mut Vec<RunProblem>,
+) -> Manifest {
     let Some(object) = object(MANIFEST, text, problems) else { return from_events(events) };
     let manifest = serde_json::from_value(object.clone().into())
         .unwrap_or_else(|_| readable(text, object, from_events(events), problems));
@@ -22,7 +26,7 @@ pub(super) fn manifest(text: &str, events: &[Event], problems: &mut Vec<Problem>
 }
 
 /// Says when `schema` is of another kind or of a newer major version than this program's.
-fn check_schema(file: &str, name: &str, schema: &str, problems: &mut Vec<Problem>) {
+fn check_schema(file: &str, name: &str, schema: &str, problems: &mut Vec<RunProblem>) {
     let version = schema.strip_prefix("rxpath/").and_then(|rest| rest.split_once('/'));
     let ours = schema_id(name);
     let text = match version {
@@ -38,17 +42,17 @@ fn check_schema(file: &str, name: &str, schema: &str, problems: &mut Vec<Problem
         }
         _ => format!("schema `{schema}` is not `{ours}`; read as that"),
     };
-    problems.push(Problem::new(file, None, text));
+    problems.push(RunProblem::new(file, None, text));
 }
 
 /// The JSON object in `text`.
-fn object(file: &str, text: &str, problems: &mut Vec<Problem>) -> Option<Map<String, Value>> {
+fn object(file: &str, text: &str, problems: &mut Vec<RunProblem>) -> Option<Map<String, Value>> {
     let (line, why) = match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(object)) => return Some(object),
         Ok(_) => (1, "is not a JSON object: not read".to_owned()),
         Err(error) => (error.line() as u64, format!("is not JSON: {error}: not read")),
     };
-    problems.push(Problem::new(file, Some(line), why));
+    problems.push(RunProblem::new(file, Some(line), why));
     None
 }
 
@@ -57,7 +61,7 @@ fn readable<T: DeserializeOwned + Serialize>(
     text: &str,
     object: Map<String, Value>,
     empty: T,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<RunProblem>,
 ) -> T {
     let Ok(Value::Object(defaults)) = serde_json::to_value(&empty) else { return empty };
     let unreadable = |field: &str, value: Option<&Value>| {
@@ -71,7 +75,7 @@ fn readable<T: DeserializeOwned + Serialize>(
         found.remove(field);
         if unreadable(field, None).is_some() {
             found.insert(field.clone(), defaults[field].clone());
-            problems.push(Problem::new(MANIFEST, None, format!("`{field}` is missing")));
+            problems.push(RunProblem::new(MANIFEST, None, format!("`{field}` is missing")));
         }
     }
     for (field, value) in object {
@@ -82,7 +86,7 @@ fn readable<T: DeserializeOwned + Serialize>(
         let line = line_of(text, &field);
         let mut left_out = |what: &str, why: serde_json::Error| {
             let said = format!("`{what}` cannot be read, left out: {why}");
-            problems.push(Problem::new(MANIFEST, line, said));
+            problems.push(RunProblem::new(MANIFEST, line, said));
         };
         match value {
             Value::Array(entries) if unreadable(&field, Some(&Value::Array(vec![]))).is_none() => {
@@ -103,7 +107,7 @@ fn readable<T: DeserializeOwned + Serialize>(
 }
 
 /// A run reconstructed from its events only.
-pub(super) fn from_events(events: &[Event]) -> Manifest {
+pub(super) fn from_events(events: &[RunEvent]) -> Manifest {
     let mut manifest = Manifest {
         schema: MANIFEST_SCHEMA.into(),
         main_metric: "delivered_pps".into(),
@@ -129,14 +133,14 @@ pub(super) fn from_events(events: &[Event]) -> Manifest {
 }
 
 /// The host facts in `text`, probe by probe.
-pub(super) fn environment(text: &str, problems: &mut Vec<Problem>) -> Option<Environment> {
+pub(super) fn environment(text: &str, problems: &mut Vec<RunProblem>) -> Option<Environment> {
     let object = object(ENVIRONMENT, text, problems)?;
     if let Ok(environment) = serde_json::from_value::<Environment>(object.clone().into()) {
         check_schema(ENVIRONMENT, "environment", &environment.schema, problems);
         return Some(environment);
     }
     let mut problem = |at: &str, why: String| {
-        problems.push(Problem::new(ENVIRONMENT, line_of(text, at), why));
+        problems.push(RunProblem::new(ENVIRONMENT, line_of(text, at), why));
     };
     let schema = object.get("schema").and_then(Value::as_str);
     if schema.is_none() {
@@ -149,7 +153,7 @@ pub(super) fn environment(text: &str, problems: &mut Vec<Problem>) -> Option<Env
     let schema = schema.unwrap_or(ENVIRONMENT_SCHEMA).to_owned();
     let mut environment = Environment { schema, hosts: std::collections::BTreeMap::new() };
     for (host, facts) in hosts.into_iter().flatten() {
-        let mut readable = HostFacts::new();
+        let mut readable = RecordedFacts::new();
         if !facts.is_object() {
             problem(host, format!("{host} holds no facts"));
         }

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::{CALIBRATION, ENVIRONMENT, EVENTS, HISTOGRAMS, MANIFEST, RunError, SAMPLES};
 use crate::environment::Environment;
-use crate::event::{Event, What};
+use crate::event::{RunEvent, What};
 use crate::manifest::{Manifest, Status};
 use crate::samples::TrialSamples;
 
@@ -54,7 +54,7 @@ impl RunWriter {
     /// Appends one event. `trial-ended` and `run-ended` are synced to the disk.
     ///
     /// A line that can't be written whole is taken back, so that what is there stays readable.
-    pub fn event(&mut self, event: &Event) -> Result<(), RunError> {
+    pub fn event(&mut self, event: &RunEvent) -> Result<(), RunError> {
         let path = self.directory.join(EVENTS);
         let mut line = serde_json::to_vec(event)
             .map_err(|source| RunError::Unwritable { path: path.clone(), source })?;

@@ -4,12 +4,12 @@ use rxpath_core::envelope::line_schema_id;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Frame;
+use super::WatchFrame;
 
 /// What the recording is about.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Settings {
+pub struct WatchSettings {
     /// Name of the host that was watched.
     pub host: String,
     /// Its kernel.
@@ -24,14 +24,14 @@ pub struct Settings {
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
-pub struct Head {
+pub(super) struct Head {
     #[serde(rename = "type")]
     kind: String,
     /// Of the lines.
     pub schema: String,
     /// What the recording is about.
     #[serde(flatten)]
-    pub settings: Settings,
+    pub settings: WatchSettings,
 }
 
 #[derive(Serialize)]
@@ -39,14 +39,14 @@ struct Tail<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(flatten)]
-    frame: &'a Frame,
+    frame: &'a WatchFrame,
 }
 
 /// The first line, without its end.
 ///
 /// # Errors
 /// None with these types; a serializer's are passed on.
-pub fn head_line(settings: &Settings) -> serde_json::Result<String> {
+pub fn head_line(settings: &WatchSettings) -> serde_json::Result<String> {
     let (kind, schema) = ("settings".to_owned(), line_schema_id("watch"));
     serde_json::to_string(&Head { kind, schema, settings: settings.clone() })
 }
@@ -55,6 +55,6 @@ pub fn head_line(settings: &Settings) -> serde_json::Result<String> {
 ///
 /// # Errors
 /// None with these types; a serializer's are passed on.
-pub fn tail_line(frame: &Frame) -> serde_json::Result<String> {
+pub fn tail_line(frame: &WatchFrame) -> serde_json::Result<String> {
     serde_json::to_string(&Tail { kind: "interval", frame })
 }

@@ -11,8 +11,8 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::{Number, Value, json};
 
-use super::line::{Settings, head_line};
-use super::{Frame, change};
+use super::line::{WatchSettings, head_line};
+use super::{WatchFrame, change};
 
 /// What a file of this kind begins with (RFC 1952).
 pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -38,7 +38,7 @@ impl Packer {
     ///
     /// # Errors
     /// None with these types; a serializer's are passed on.
-    pub fn begin(settings: &Settings) -> io::Result<(Self, Vec<u8>)> {
+    pub fn begin(settings: &WatchSettings) -> io::Result<(Self, Vec<u8>)> {
         let into = GzEncoder::new(Vec::new(), Compression::best());
         let mut packer = Self { into, before: None };
         let bytes = packer.add(&head_line(settings)?)?;
@@ -49,7 +49,7 @@ impl Packer {
     ///
     /// # Errors
     /// As [`Packer::begin`].
-    pub fn pack(&mut self, frame: &Frame) -> io::Result<Vec<u8>> {
+    pub fn pack(&mut self, frame: &WatchFrame) -> io::Result<Vec<u8>> {
         let mut now = serde_json::to_value(frame)?;
         shorten(&mut now);
         let line = match &self.before {

@@ -7,17 +7,17 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::line::{Head, Settings};
+use super::line::{Head, WatchSettings};
 use super::packed::MAGIC;
-use super::{Frame, change, packed};
+use super::{WatchFrame, change, packed};
 
 /// A recording that was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {
     /// Its first line.
-    pub settings: Settings,
+    pub settings: WatchSettings,
     /// Its frames, in their order.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<WatchFrame>,
     /// The line, from 1, from which on it could not be read, with the reason.
     pub cut: Option<(usize, String)>,
 }
@@ -88,7 +88,7 @@ fn parse_lines(bytes: &[u8]) -> Result<Recorded, RecordingError> {
     Ok(recorded)
 }
 
-fn head(line: &[u8]) -> Result<Settings, RecordingError> {
+fn head(line: &[u8]) -> Result<WatchSettings, RecordingError> {
     let head: Head =
         serde_json::from_slice(line).map_err(|error| RecordingError::Foreign(error.to_string()))?;
     // Recordings of before the lines had a schema of their own name that of a whole answer.
@@ -110,7 +110,7 @@ struct Frames {
 
 impl Frames {
     /// The frame of a line; none where the line is about something else.
-    fn next(&mut self, line: &[u8]) -> Result<Option<Frame>, String> {
+    fn next(&mut self, line: &[u8]) -> Result<Option<WatchFrame>, String> {
         let said = |error: serde_json::Error| error.to_string();
         let mut line: Value = serde_json::from_slice(line).map_err(said)?;
         let now = match line.get("type").and_then(Value::as_str) {
@@ -124,7 +124,7 @@ impl Frames {
             None => return Err("missing field `type`".into()),
         };
         // Whole frames too are read from JSON values: one reader is compiled for a frame, not two.
-        let frame = Frame::deserialize(&now).map_err(said)?;
+        let frame = WatchFrame::deserialize(&now).map_err(said)?;
         self.before = Some(now);
         Ok(Some(frame))
     }
@@ -148,11 +148,15 @@ mod tests {
             cpu_ratio: Fact::absent("not measured"),
             note: String::new(),
         };
-        let frame =
-            Frame { stages: vec![stage], cpus: vec![CpuRow::default()], ..Frame::default() };
-        let mut text = head_line(&Settings { host: "a".into(), ..Settings::default() }).unwrap();
+        let frame = WatchFrame {
+            stages: vec![stage],
+            cpus: vec![CpuRow::default()],
+            ..WatchFrame::default()
+        };
+        let mut text =
+            head_line(&WatchSettings { host: "a".into(), ..WatchSettings::default() }).unwrap();
         for number in 1..=3 {
-            text += &format!("\n{}", tail_line(&Frame { number, ..frame.clone() }).unwrap());
+            text += &format!("\n{}", tail_line(&WatchFrame { number, ..frame.clone() }).unwrap());
         }
         text + "\n"
     }
@@ -188,12 +192,12 @@ mod tests {
         assert!(parse(other.as_bytes()).unwrap_err().to_string().contains("rxpath/trace/1.0"));
         let newer = "{\"type\":\"settings\",\"schema\":\"rxpath/watch/2.0\"}\n";
         assert!(matches!(parse(newer.as_bytes()), Err(RecordingError::Newer(_))));
-        let empty = format!("{}\n", head_line(&Settings::default()).unwrap());
+        let empty = format!("{}\n", head_line(&WatchSettings::default()).unwrap());
         assert!(matches!(parse(empty.as_bytes()), Err(RecordingError::NoFrame { line: 2, .. })));
     }
 
     /// Frames of a host whose tables are sorted anew each time, from a seed.
-    fn moving(seed: u64, count: u64) -> Vec<Frame> {
+    fn moving(seed: u64, count: u64) -> Vec<WatchFrame> {
         let mut state = seed | 1;
         let mut next = |below: u64| {
             state ^= state << 13;
@@ -215,13 +219,13 @@ mod tests {
             cpus.truncate(1 + next(4) as usize);
             let gaps = (0..next(3)).map(|gap| (gap.to_string(), "why".to_owned())).collect();
             let at_unix_s = 1.7e9 + number as f64;
-            Frame { number, at_unix_s, window_s: 1.0, cpus, gaps, ..Frame::default() }
+            WatchFrame { number, at_unix_s, window_s: 1.0, cpus, gaps, ..WatchFrame::default() }
         };
         (1..=count).map(&mut frame).collect()
     }
 
-    fn packed(frames: &[Frame]) -> Vec<u8> {
-        let settings = Settings { host: "a".into(), ..Settings::default() };
+    fn packed(frames: &[WatchFrame]) -> Vec<u8> {
+        let settings = WatchSettings { host: "a".into(), ..WatchSettings::default() };
         let (mut packer, mut bytes) = packed::Packer::begin(&settings).unwrap();
         for frame in frames {
             bytes.extend(packer.pack(frame).unwrap());
@@ -234,7 +238,7 @@ mod tests {
     fn shares_keep_four_digits_and_counts_all_of_theirs() {
         let cpu = CpuRow { user_ratio: 0.123_456_789, cpu: 123_456_789, ..CpuRow::default() };
         let at_unix_s = 1_763_856_000.123_456;
-        let frame = Frame { at_unix_s, number: 1, cpus: vec![cpu], ..Frame::default() };
+        let frame = WatchFrame { at_unix_s, number: 1, cpus: vec![cpu], ..WatchFrame::default() };
         let read = parse(&packed(&[frame])).unwrap();
         let cpu = &read.frames[0].cpus[0];
         assert_eq!((cpu.user_ratio.to_string(), cpu.cpu), ("0.1235".into(), 123_456_789));
@@ -254,7 +258,7 @@ mod tests {
         #[test]
         fn a_packed_recording_is_read_up_to_where_it_was_cut(seed in any::<u64>(), cut in 0.0..1.0f64) {
             let frames = moving(seed, 8);
-            let (mut packer, mut bytes) = packed::Packer::begin(&Settings::default()).unwrap();
+            let (mut packer, mut bytes) = packed::Packer::begin(&WatchSettings::default()).unwrap();
             let mut ends = Vec::new();
             for frame in &frames {
                 bytes.extend(packer.pack(frame).unwrap());

@@ -220,7 +220,7 @@ pub struct LatencyRow {
 /// Probes that counted only part of the time: their counts are scaled to the whole time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Sampled {
+pub struct ProbeDutyCycle {
     /// What they see: `tasks, softirqs and polls`.
     pub what: String,
     /// Share of the time that they counted, from the sample before to this one.
@@ -231,7 +231,7 @@ pub struct Sampled {
     pub age_s: f64,
 }
 
-impl Sampled {
+impl ProbeDutyCycle {
     /// What the probes of a live view see; each of the two counts at times of its own.
     pub const PROBES: [&'static str; 2] = ["tasks, softirqs, polls and latency", "drops"];
 }

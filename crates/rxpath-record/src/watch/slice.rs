@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_core::{Fact, IntoMap, Log2};
 
-use super::{Frame, PathStage, WindowTotals};
+use super::{PathStage, WatchFrame, WindowTotals};
 
 /// The work of one packet is this many microseconds, where a million of them take as many seconds.
 const PER_PACKET_US: f64 = 1e6;
@@ -13,7 +13,7 @@ const FEWEST_LATENCIES: u64 = 100;
 
 /// A slice of time. Everything is a sum over its frames.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Slice {
+pub struct TrafficSlice {
     /// Length of the frames.
     pub window_s: f64,
     /// Packets that the lowest devices took.
@@ -55,9 +55,9 @@ impl Sampled {
     }
 }
 
-impl Slice {
+impl TrafficSlice {
     /// Adds a frame and what it adds to totals.
-    pub fn add(&mut self, frame: &Frame, totals: Option<&WindowTotals>) {
+    pub fn add(&mut self, frame: &WatchFrame, totals: Option<&WindowTotals>) {
         let row = |stage: PathStage| frame.stages.iter().find(|row| row.stage == stage);
         let known = |fact: &Fact<f64>| fact.value().copied();
         let received_pps = row(PathStage::Nic).and_then(|row| known(&row.rate_per_s));
@@ -141,16 +141,16 @@ impl Slice {
 }
 
 /// Whether the frame's probes counted in its own window: without a new sample, an older one stands in it.
-fn is_new(frame: &Frame) -> bool {
+fn is_new(frame: &WatchFrame) -> bool {
     frame.sampled.iter().all(|sampled| sampled.age_s == 0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::{CpuRow, Sampled as Part, StageLatency, StageRow, TakenTime};
+    use crate::watch::{CpuRow, ProbeDutyCycle, StageLatency, StageRow, TakenTime};
 
-    fn frame(pps: f64, drops: f64, cpu: f64) -> Frame {
+    fn frame(pps: f64, drops: f64, cpu: f64) -> WatchFrame {
         let row = |stage, rate: f64, cpu: f64| StageRow {
             stage,
             rate_per_s: Fact::ok(rate),
@@ -161,7 +161,7 @@ mod tests {
             cpu_ratio: Fact::ok(cpu),
             note: String::new(),
         };
-        Frame {
+        WatchFrame {
             window_s: 0.5,
             stages: vec![
                 row(PathStage::Nic, pps, 0.1),
@@ -171,7 +171,7 @@ mod tests {
             cpus: vec![CpuRow { idle_ratio: 0.125, steal_ratio: 0.125, ..CpuRow::default() }],
             own_cpu_ratio: 0.05,
             power_w: Some(cpu * 100.0),
-            ..Frame::default()
+            ..WatchFrame::default()
         }
     }
 
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_slice_is_the_sum_of_its_frames() {
-        let mut slice = Slice::default();
+        let mut slice = TrafficSlice::default();
         slice.add(&frame(1000.0, 0.0, 0.3), Some(&totals(10, 60)));
         slice.add(&frame(3000.0, 10.0, 0.3), Some(&totals(10, 60)));
         let metrics = slice.metrics();
@@ -206,7 +206,7 @@ mod tests {
         near("power_w", 30.0);
         assert!((0.512..=1.023).contains(&metrics["socket_to_read_p99_us"]), "{metrics:?}");
         assert!(!metrics.contains_key("receive_to_socket_p99_us"));
-        let mut joined = Slice::default();
+        let mut joined = TrafficSlice::default();
         joined.join(&slice);
         assert_eq!(joined, slice);
     }
@@ -214,14 +214,14 @@ mod tests {
     #[test]
     fn a_sample_of_an_earlier_window_counts_in_no_slice() {
         let mut old = frame(1000.0, 0.0, 0.3);
-        old.sampled = vec![Part { age_s: 0.7, ..Part::default() }];
-        let mut slice = Slice::default();
+        old.sampled = vec![ProbeDutyCycle { age_s: 0.7, ..ProbeDutyCycle::default() }];
+        let mut slice = TrafficSlice::default();
         slice.add(&old, Some(&totals(10, 10)));
         let metrics = slice.metrics();
         assert!(!metrics.contains_key("network_cpu_us_per_packet"), "{metrics:?}");
         assert!(metrics.contains_key("busy_cpu_us_per_packet"));
         assert!(!metrics.contains_key("socket_to_read_p99_us"), "ten latencies have no p99");
-        let nothing = Slice::default().metrics();
+        let nothing = TrafficSlice::default().metrics();
         assert_eq!(nothing.get("loss_ratio"), Some(&0.0));
         assert!(!nothing.contains_key("power_w"), "no zero for a gap: {nothing:?}");
     }

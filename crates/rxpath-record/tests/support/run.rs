@@ -7,17 +7,18 @@ use rxpath_record::capacity::{
     Capacity, CapacityGoal, FreshTrials, LoadClass, SearchEnd, TriedLoad,
 };
 use rxpath_record::comparison::{
-    Change, Comparison, Effect, Expectation, JudgedBy, NoiseFloor, Outcome, Published, Reason,
+    Comparison, Expectation, JudgedBy, MeasuredEffect, MetricDifference, NoiseFloor, Outcome,
+    Published, Reason,
 };
-use rxpath_record::environment::{Environment, HostFacts};
-use rxpath_record::event::{Event, What};
-use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
+use rxpath_record::environment::{Environment, RecordedFacts};
+use rxpath_record::event::{RunEvent, What};
+use rxpath_record::evidence::{CpuUse, SocketUse, SoftirqPlace, ThreadUse, WindowEvidence};
 use rxpath_record::hosts::{ControlCost, HostStart, HostTrial, PairPackets, PairRate};
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, LedgerUnit, Place};
 use rxpath_record::manifest::{Grade, LoopKind, Manifest, Metric, Status, Trial, VariantSummary};
 use rxpath_record::prediction::{Predicted, Prediction};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA};
-use rxpath_record::verdict::{Confidence, EvidenceLine, PairedTrial, Stage, Verdict};
+use rxpath_record::verdict::{Confidence, DiagnosisVerdict, EvidenceLine, PairedTrial, Stage};
 use serde_json::json;
 
 pub const RUN_ID: &str = "20261121T003507Z-udp-pinning-00c0fe";
@@ -45,8 +46,8 @@ fn ledger() -> Ledger {
     }
 }
 
-fn verdict() -> Verdict {
-    Verdict {
+fn verdict() -> DiagnosisVerdict {
+    DiagnosisVerdict {
         stage: Stage::Application,
         cpu: Some(1),
         confidence: Confidence::Strong,
@@ -62,8 +63,8 @@ fn verdict() -> Verdict {
     }
 }
 
-fn evidence() -> Evidence {
-    Evidence {
+fn evidence() -> WindowEvidence {
+    WindowEvidence {
         window_s: 1.0,
         target_pps: Some(1000.0),
         offered_pps: 1000.0,
@@ -73,7 +74,7 @@ fn evidence() -> Evidence {
         sockets: vec![SocketUse { capacity_packets: Some(9), ..SocketUse::default() }],
         softirq: SoftirqPlace::Rps { cpus: vec![1] },
         ledger: ledger(),
-        ..Evidence::default()
+        ..WindowEvidence::default()
     }
 }
 
@@ -179,11 +180,15 @@ pub fn manifest() -> Manifest {
             metric: "delivered_pps".into(),
             base: "unpinned".into(),
             variant: "pinned".into(),
-            effect: Effect {
+            effect: MeasuredEffect {
                 ratio: Some(1.1),
                 interval: None,
                 range: Some([1.0, 1.2]),
-                difference: Some(Change { value: 90.0, interval: None, range: [0.0, 180.0] }),
+                difference: Some(MetricDifference {
+                    value: 90.0,
+                    interval: None,
+                    range: [0.0, 180.0],
+                }),
                 judged_by: JudgedBy::Ratio,
                 outcome: Outcome::Inconclusive,
                 inconclusive_because: Some(Reason::TooFew),
@@ -247,7 +252,7 @@ pub fn manifest() -> Manifest {
 }
 
 pub fn environment() -> Environment {
-    let facts = HostFacts::from([
+    let facts = RecordedFacts::from([
         ("kernel.release".to_owned(), Fact::ok(json!("6.18.0"))),
         ("cpu.smt".to_owned(), Fact::absent("no sibling file")),
         ("sysctl.net.core.rmem_max".to_owned(), Fact::denied("CAP_NET_ADMIN")),
@@ -259,7 +264,7 @@ pub fn environment() -> Environment {
 }
 
 /// One event of each type.
-pub fn events() -> Vec<Event> {
+pub fn events() -> Vec<RunEvent> {
     let all = [
         What::RunStarted { run_id: RUN_ID.into(), scenario: "udp-pinning".into() },
         What::SettingChanged {
@@ -280,6 +285,6 @@ pub fn events() -> Vec<Event> {
         What::Warned(Warning::new("noise", "CPU 1 was disturbed").cure("stop it")),
         What::RunEnded { how: "complete".into() },
     ];
-    let timed = |(at, what)| Event { t_ns: 1_000_000_000 * at, what };
+    let timed = |(at, what)| RunEvent { t_ns: 1_000_000_000 * at, what };
     (1i64..).zip(all).map(timed).collect()
 }

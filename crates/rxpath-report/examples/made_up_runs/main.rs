@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use rxpath_core::{Fact, Side};
 use rxpath_record::environment::Environment;
-use rxpath_record::event::{Event, What};
+use rxpath_record::event::{RunEvent, What};
 use rxpath_record::manifest::{Grade, Manifest, Status, Trial};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -58,7 +58,7 @@ impl Scatter {
     }
 }
 
-type Whole = (Manifest, Vec<Event>, Environment);
+type Whole = (Manifest, Vec<RunEvent>, Environment);
 
 fn run(id: &str, kinds: &[Kind], blocks: u32) -> Whole {
     let mut scatter = Scatter(0x9E37_79B9_7F4A_7C15);
@@ -66,7 +66,7 @@ fn run(id: &str, kinds: &[Kind], blocks: u32) -> Whole {
     let mut events = Vec::new();
     let mut now = 812_000_000_000_i64;
     let scenario = if kinds.len() > 1 { "million-pps" } else { "udp-batching" };
-    events.push(Event {
+    events.push(RunEvent {
         t_ns: now,
         what: What::RunStarted { run_id: id.into(), scenario: scenario.into() },
     });
@@ -85,7 +85,7 @@ fn run(id: &str, kinds: &[Kind], blocks: u32) -> Whole {
         }
     }
     let how = "complete".into();
-    events.push(Event { t_ns: now, what: What::RunEnded { how } });
+    events.push(RunEvent { t_ns: now, what: What::RunEnded { how } });
     (manifest(id, scenario, kinds, trials), events, environment())
 }
 
@@ -103,10 +103,10 @@ fn order(kinds: &[Kind], block: u32) -> Vec<(usize, Kind)> {
 }
 
 /// The events of one trial: cumulative counters and queue gauges every 100 ms.
-fn note(events: &mut Vec<Event>, trial: &Trial, kind: &Kind, at: usize) {
+fn note(events: &mut Vec<RunEvent>, trial: &Trial, kind: &Kind, at: usize) {
     let id = trial.trial;
     let start = trial.window_ns[0] - 400_000_000;
-    let mut push = |t_ns: i64, what| events.push(Event { t_ns, what });
+    let mut push = |t_ns: i64, what| events.push(RunEvent { t_ns, what });
     push(
         start - 3_000_000,
         What::SettingChanged {

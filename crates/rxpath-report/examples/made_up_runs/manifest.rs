@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Warning;
-use rxpath_record::comparison::{Comparison, Effect, JudgedBy, NoiseFloor, Outcome};
+use rxpath_record::comparison::{Comparison, JudgedBy, MeasuredEffect, NoiseFloor, Outcome};
 use rxpath_record::manifest::{Manifest, Metric, Status, Trial, VariantSummary};
 use serde_json::json;
 
@@ -111,7 +111,7 @@ fn compare(base: &VariantSummary, variant: &VariantSummary) -> Comparison {
         metric: "delivered_pps".into(),
         base: base.name.clone(),
         variant: variant.name.clone(),
-        effect: Effect {
+        effect: MeasuredEffect {
             ratio: Some(ratio),
             interval: enough.then_some([ratio * 0.972, ratio * 1.031]),
             range: Some([ratio * 0.94, ratio * 1.07]),

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use rxpath_record::counters::Moved;
-use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
+use rxpath_record::evidence::{CpuUse, SocketUse, SoftirqPlace, ThreadUse, WindowEvidence};
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, Place};
 use rxpath_record::manifest::{Grade, LoopKind, Trial};
-use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
+use rxpath_record::verdict::{Confidence, DiagnosisVerdict, EvidenceLine, Stage};
 
 use crate::Scatter;
 use crate::story::Kind;
@@ -119,7 +119,7 @@ fn evidence_of(
     (offered_pps, delivered_pps): (f64, f64),
     ledger: &Ledger,
     scatter: &mut Scatter,
-) -> Evidence {
+) -> WindowEvidence {
     let full = |cpu: u32| kind.cpu.is_none_or(|limit| limit == cpu);
     let cpus = (0..2).map(|cpu| {
         let idle = if full(cpu) { 0.006 } else { 0.14 + 0.03 * scatter.next() };
@@ -165,7 +165,7 @@ fn evidence_of(
         packets,
         ..ThreadUse::default()
     };
-    Evidence {
+    WindowEvidence {
         window_s: 1.0,
         target_pps: None,
         offered_pps,
@@ -177,13 +177,13 @@ fn evidence_of(
         softirq: SoftirqPlace::SenderCall,
         backlog_limit_packets: Some(1000),
         ledger: ledger.clone(),
-        ..Evidence::default()
+        ..WindowEvidence::default()
     }
 }
 
-pub fn verdict_of(kind: &Kind) -> Verdict {
+pub fn verdict_of(kind: &Kind) -> DiagnosisVerdict {
     let line = |text: &str, source: &str| EvidenceLine { text: text.into(), source: source.into() };
-    Verdict {
+    DiagnosisVerdict {
         stage: kind.stage,
         cpu: kind.cpu,
         confidence: if kind.stage == Stage::SenderOrSoftirq {

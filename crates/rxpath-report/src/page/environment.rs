@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Fact;
-use rxpath_record::environment::HostFacts;
+use rxpath_record::environment::RecordedFacts;
 
 use super::settings::plain;
 use crate::prelude::*;
@@ -25,7 +25,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     })
 }
 
-fn gaps(facts: &HostFacts) -> Markup {
+fn gaps(facts: &RecordedFacts) -> Markup {
     let gaps = facts.values().filter(|fact| fact.gap().is_some()).count();
     html! {
         p.quiet {
@@ -35,7 +35,7 @@ fn gaps(facts: &HostFacts) -> Markup {
     }
 }
 
-fn host(facts: &HostFacts) -> Markup {
+fn host(facts: &RecordedFacts) -> Markup {
     let mut groups: BTreeMap<&str, Vec<(&str, &Fact<serde_json::Value>)>> = BTreeMap::new();
     for (name, fact) in facts {
         let (group, rest) = name.split_once('.').unwrap_or((name, name));

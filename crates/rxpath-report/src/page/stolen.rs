@@ -4,12 +4,12 @@ use rxpath_core::measured::{TakenBy, TaskKind};
 use rxpath_core::number::grouped;
 use rxpath_core::{Division, ReportedTime};
 use rxpath_record::manifest::VariantSummary;
-use rxpath_record::stolen::{CpuPaid, Stolen, Victim};
+use rxpath_record::stolen::{CpuPaid, StolenCpuTime, VictimRecord};
 
 use crate::prelude::*;
 
 /// A variant with the stolen time of its typical trial.
-type Row<'r> = (&'r VariantSummary, &'r Stolen);
+type Row<'r> = (&'r VariantSummary, &'r StolenCpuTime);
 
 /// The section: nothing when nobody asked who paid.
 pub(super) fn section(run: &Run) -> Option<Section> {
@@ -75,12 +75,12 @@ pub(crate) fn victims(rows: &[Row<'_>]) -> Table {
     table
 }
 
-fn what(victim: &Victim) -> &str {
+fn what(victim: &VictimRecord) -> &str {
     if victim.command.is_empty() { "known work" } else { &victim.command }
 }
 
 /// What the command says of its own CPU time.
-fn claimed(victim: &Victim) -> String {
+fn claimed(victim: &VictimRecord) -> String {
     let one = |claim: &ReportedTime| {
         format!("{} ({})", seconds(claim.got_s), number::percent(claim.got_s, claim.asked_s))
     };
@@ -89,7 +89,7 @@ fn claimed(victim: &Victim) -> String {
 }
 
 /// Time of other tasks on the victim's CPU, without the threads that run softirqs.
-fn others(victim: &Victim) -> f64 {
+fn others(victim: &VictimRecord) -> f64 {
     (victim.row.asked_s - victim.row.time.on_cpu_s - victim.deferred_s).max(0.0)
 }
 
@@ -186,7 +186,7 @@ fn tasks(rows: &[Row<'_>]) -> Table {
     table
 }
 
-fn notes(first: &Stolen) -> Markup {
+fn notes(first: &StolenCpuTime) -> Markup {
     let cost = &first.interrupt;
     let probe = &first.probe;
     html! {

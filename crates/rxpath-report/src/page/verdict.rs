@@ -2,7 +2,7 @@
 
 use rxpath_record::manifest::{Comparison, Outcome, PooledQuantile, Trial, VariantSummary};
 use rxpath_record::metric::{loss_text, verb};
-use rxpath_record::verdict::{Agreement, PairedTrial, Verdict};
+use rxpath_record::verdict::{Agreement, DiagnosisVerdict, PairedTrial};
 
 use crate::prelude::*;
 
@@ -117,7 +117,11 @@ fn gain(comparison: &Comparison) -> Markup {
     }
 }
 
-fn limit(verdict: &Verdict, agreement: Option<&Agreement>, trial: Option<&Trial>) -> Markup {
+fn limit(
+    verdict: &DiagnosisVerdict,
+    agreement: Option<&Agreement>,
+    trial: Option<&Trial>,
+) -> Markup {
     html! {
         div.limit {
             p {

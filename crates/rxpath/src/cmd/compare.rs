@@ -3,7 +3,7 @@
 mod conditions;
 mod hosts;
 
-use rxpath_record::comparison::{Effect, Outcome};
+use rxpath_record::comparison::{MeasuredEffect, Outcome};
 use rxpath_record::doubts::doubts;
 use rxpath_record::manifest::{Manifest, VariantSummary};
 use rxpath_record::metric;
@@ -87,7 +87,7 @@ struct Difference {
     trials_count: [usize; 2],
     /// The difference; the ranges cover any two trials.
     #[serde(flatten)]
-    effect: Effect,
+    effect: MeasuredEffect,
 }
 
 impl CompareCommand {
@@ -230,13 +230,13 @@ impl Difference {
             metric: metric.to_owned(),
             medians: of.map(|side| side.map(|found| found.median)),
             trials_count: of.map(|side| side.map_or(0, |found| found.values.len())),
-            effect: Effect::not_measured(),
+            effect: MeasuredEffect::not_measured(),
         }
     }
 
     fn measured(&mut self, found: &difference::VariantDifference) {
         self.medians = [Some(found.medians.0), Some(found.medians.1)];
-        self.effect = Effect::of(found, &self.metric);
+        self.effect = MeasuredEffect::of(found, &self.metric);
     }
 }
 

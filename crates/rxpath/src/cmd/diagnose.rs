@@ -5,7 +5,7 @@ pub mod runs;
 #[cfg_attr(not(feature = "lab"), path = "agent/selftest.rs")]
 pub mod selftest;
 
-use rxpath_record::verdict::Verdict;
+use rxpath_record::verdict::DiagnosisVerdict;
 
 use crate::cmd::on_host::OnHost;
 use crate::cmd::prelude::*;
@@ -74,7 +74,7 @@ impl DiagnoseCommand {
 }
 
 /// A verdict as text: the sentence, the evidence, the remedy.
-fn text(verdict: &Verdict) -> String {
+fn text(verdict: &DiagnosisVerdict) -> String {
     let sure = format!("{:?}", verdict.confidence).to_lowercase();
     let mut out = format!("{} ({sure} evidence)\n", verdict.sentence);
     for line in &verdict.evidence {

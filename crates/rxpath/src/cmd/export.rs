@@ -21,7 +21,7 @@ use rxpath_host::read::procfs;
 use rxpath_host::{Root, caps, heap, inherited};
 use rxpath_live::deep::Programs;
 use rxpath_live::watch::{EntryCost, LiveWatcher, NOT_ASKED, Unloaded, WatcherOptions};
-use rxpath_record::watch::Settings;
+use rxpath_record::watch::WatchSettings;
 
 use crate::cmd::micros::irq_entry;
 use crate::cmd::prelude::*;
@@ -177,7 +177,7 @@ impl ExportCommand {
         let delay = if self.once { Duration::ZERO } else { phase::delay(window) };
         self.begun(port.as_ref(), &watcher, &unloaded, window + delay);
         let has_probes = watcher.without_probes().is_none();
-        let live = Live::new(watcher, Settings::default(), window).longer_at_first(delay);
+        let live = Live::new(watcher, WatchSettings::default(), window).longer_at_first(delay);
         let exporter = Exporter::new(live, page, Governor::new(self.budget), has_probes)?;
         exporter.not_loaded(&unloaded);
         exporter.with_top(self.top).with_programs(programs).run(&self, &interrupt)

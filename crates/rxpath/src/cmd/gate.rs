@@ -1,6 +1,6 @@
 //! Exit status by the verdicts of comparisons, for scripts that accept or refuse a change.
 
-use rxpath_record::comparison::{Comparison, Effect, Expectation, Outcome};
+use rxpath_record::comparison::{Comparison, Expectation, MeasuredEffect, Outcome};
 
 use crate::exit::Exit;
 
@@ -25,7 +25,7 @@ pub fn expected(comparison: &Comparison, fail_on: FailOn) -> Outcome {
 }
 
 /// The verdict of one difference.
-pub fn word(effect: &Effect, fail_on: FailOn) -> Outcome {
+pub fn word(effect: &MeasuredEffect, fail_on: FailOn) -> Outcome {
     let is_clear = effect.control.as_ref().is_none_or(|control| control.clears_threshold);
     match effect.outcome {
         Outcome::Worse if fail_on == FailOn::ClearWorse && !is_clear => Outcome::Same,
@@ -61,19 +61,19 @@ mod tests {
     use super::*;
 
     /// A rate that falls to this share of itself, give or take a thousandth.
-    fn falls_to(share: f64) -> Effect {
+    fn falls_to(share: f64) -> MeasuredEffect {
         let noise = [0.0, 1e-3, -1e-3, 5e-4, -5e-4, 0.0, 1e-3];
         let pairs: Vec<(f64, f64)> =
             noise.iter().map(|e| (100.0, 100.0 * share * (1.0 + e))).collect();
         let found = difference(&pairs, Scale::Ratio, 0.03, Looks::of(5, 20)).unwrap();
-        Effect::of(&found, "delivered_pps")
+        MeasuredEffect::of(&found, "delivered_pps")
     }
 
     #[test]
     fn the_worst_verdict_decides_and_a_small_loss_can_be_forgiven() {
         let (same, small, large) = (falls_to(1.0), falls_to(0.97), falls_to(0.5));
         assert_eq!(small.outcome, Outcome::Worse, "{small:?}");
-        let status = |effects: &[&Effect], fail_on| {
+        let status = |effects: &[&MeasuredEffect], fail_on| {
             exit(worst(effects.iter().map(|effect| word(effect, fail_on))))
         };
         assert_eq!(status(&[&same], FailOn::Worse), Exit::Done);

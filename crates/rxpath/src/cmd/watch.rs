@@ -2,7 +2,7 @@
 
 use rxpath_host::Root;
 use rxpath_live::watch::{EntryCost, LiveWatcher, NOT_ASKED, WatcherOptions};
-use rxpath_record::watch::{Frame, Recorded, Settings, head_line, parse, tail_line};
+use rxpath_record::watch::{Recorded, WatchFrame, WatchSettings, head_line, parse, tail_line};
 
 use crate::cmd::on_host::OnHost;
 use crate::cmd::prelude::*;
@@ -116,10 +116,10 @@ impl WatchCommand {
         screen::show(Box::new(source), recorder, &interrupt, is_on(Stream::Out))
     }
 
-    fn settings(&self, watcher: &LiveWatcher) -> Settings {
+    fn settings(&self, watcher: &LiveWatcher) -> WatchSettings {
         let root = Root::host();
         let word = |path: &str| root.value(path).unwrap_or_else(|_| "?".into());
-        Settings {
+        WatchSettings {
             host: word("/proc/sys/kernel/hostname"),
             kernel: word("/proc/sys/kernel/osrelease"),
             rxpath: env!("CARGO_PKG_VERSION").into(),
@@ -167,7 +167,7 @@ impl WatchCommand {
         }
     }
 
-    fn look(&self, frame: &Frame, settings: &Settings) -> Outcome {
+    fn look(&self, frame: &WatchFrame, settings: &WatchSettings) -> Outcome {
         if self.format.is_json() {
             let gap = |(what, why): (&String, &String)| {
                 Warning::new("not-known", format!("{what}: {why}"))

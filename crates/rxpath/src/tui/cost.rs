@@ -1,10 +1,10 @@
 //! The cost of watching for the watched host, as text.
 
 use rxpath_core::number::{grouped, si};
-use rxpath_record::watch::{Frame, ProbeShare, Sampled};
+use rxpath_record::watch::{ProbeDutyCycle, ProbeShare, WatchFrame};
 
 /// The viewer's own CPU time, and the CPU time of its BPF programs if measured.
-pub fn words(frame: &Frame) -> String {
+pub fn words(frame: &WatchFrame) -> String {
     let own = format!("own CPU {:.1} % of this window", 100.0 * frame.own_cpu_ratio);
     match &frame.probe_cost {
         Some(cost) => format!("{own}; {}", of_probes(cost)),
@@ -29,8 +29,8 @@ fn of_probes(cost: &ProbeShare) -> String {
 }
 
 /// The share of the time in which probes counted; nothing while all count without a break.
-pub fn sampled(frame: &Frame) -> Option<String> {
-    let of = |sampled: &Sampled| {
+pub fn sampled(frame: &WatchFrame) -> Option<String> {
+    let of = |sampled: &ProbeDutyCycle| {
         let when = if sampled.age_s > 0.0 {
             format!(", {:.1} s before this window's end", sampled.age_s)
         } else {
@@ -52,12 +52,12 @@ pub fn sampled(frame: &Frame) -> Option<String> {
 const MUCH: f64 = 0.01;
 
 /// Whether the probes take so much CPU that they distort what they show.
-pub fn is_much(frame: &Frame) -> bool {
+pub fn is_much(frame: &WatchFrame) -> bool {
     frame.probe_cost.as_ref().is_some_and(|cost| cost.cpu_ratio >= MUCH)
 }
 
 /// For the head line: nothing while the cost is not known.
-pub fn in_short(frame: &Frame) -> Option<String> {
+pub fn in_short(frame: &WatchFrame) -> Option<String> {
     let cost = frame.probe_cost.as_ref().filter(|cost| cost.gap.is_none())?;
     let least = frame.sampled.iter().map(|sampled| sampled.ratio).reduce(f64::min);
     let sampled =
@@ -76,26 +76,26 @@ mod tests {
             map_bytes: 1 << 20,
             ..ProbeShare::default()
         };
-        let frame = Frame { probe_cost: Some(gap), ..Frame::default() };
+        let frame = WatchFrame { probe_cost: Some(gap), ..WatchFrame::default() };
         let said = words(&frame);
         assert!(said.contains("not known (it refuses); maps 1.0 MiB"), "{said}");
         assert!(!said.contains("runs of"), "{said}");
         assert_eq!(in_short(&frame), None);
-        assert_eq!(words(&Frame::default()), "own CPU 0.0 % of this window");
+        assert_eq!(words(&WatchFrame::default()), "own CPU 0.0 % of this window");
     }
 
     #[test]
     fn the_sampled_part_of_the_time_is_said_where_it_is_not_all() {
-        let sampled = |what: &str, ratio, age_s| Sampled {
+        let sampled = |what: &str, ratio, age_s| ProbeDutyCycle {
             what: what.into(),
             ratio,
             counted_s: 0.012,
             age_s,
         };
-        let frame = Frame {
+        let frame = WatchFrame {
             probe_cost: Some(ProbeShare { cpu_ratio: 0.002, ..ProbeShare::default() }),
             sampled: vec![sampled("tasks", 0.0091, 1.5), sampled("drops", 0.02, 0.0)],
-            ..Frame::default()
+            ..WatchFrame::default()
         };
         assert_eq!(
             super::sampled(&frame).unwrap(),
@@ -103,6 +103,6 @@ mod tests {
              end); drops for 2.00 % of the time (12 ms)"
         );
         assert_eq!(in_short(&frame).unwrap(), "probes 0.2 %, sampled 0.9 %");
-        assert_eq!(super::sampled(&Frame::default()), None);
+        assert_eq!(super::sampled(&WatchFrame::default()), None);
     }
 }

@@ -7,7 +7,7 @@ mod queues;
 mod sockets;
 mod tasks;
 
-use rxpath_record::watch::Frame;
+use rxpath_record::watch::WatchFrame;
 
 pub use drops::remedies;
 
@@ -15,7 +15,7 @@ use super::sheet::Tab;
 
 /// The explanation by paragraph: first the finding and what to change, last how to read the tab. `item` is the selected
 /// row's place in the frame.
-pub fn explain(tab: Tab, item: Option<usize>, frame: &Frame) -> Vec<String> {
+pub fn explain(tab: Tab, item: Option<usize>, frame: &WatchFrame) -> Vec<String> {
     let mut words = match tab {
         Tab::Path => path::words(item.and_then(|at| frame.stages.get(at)), frame),
         Tab::Cpus => of(item, &frame.cpus, |cpu| cpus::words(cpu, frame)),
@@ -68,7 +68,7 @@ mod tests {
     use rxpath_core::Fact;
     use rxpath_record::watch::{CpuRow, QueueRow, SocketRow, TaskRow};
 
-    fn told(tab: Tab, frame: &Frame) -> String {
+    fn told(tab: Tab, frame: &WatchFrame) -> String {
         explain(tab, Some(0), frame).join("\n")
     }
 
@@ -134,7 +134,8 @@ mod tests {
             processes_gap: "not looked up yet".into(),
             ..SocketRow::default()
         };
-        let words = told(Tab::Sockets, &Frame { sockets: vec![listener], ..Frame::default() });
+        let words =
+            told(Tab::Sockets, &WatchFrame { sockets: vec![listener], ..WatchFrame::default() });
         for word in ["2 of 1 connections", "197", "somaxconn", "not looked up yet"] {
             assert!(words.contains(word), "{word} in {words}");
         }
@@ -161,7 +162,7 @@ mod tests {
             ..QueueRow::default()
         };
         let queues = vec![queue("eth0", "2-3"), queue("eth1", "4-5")];
-        let frame = Frame { cpus: vec![cpu], queues, ..Frame::default() };
+        let frame = WatchFrame { cpus: vec![cpu], queues, ..WatchFrame::default() };
         let words = told(Tab::Cpus, &frame);
         for word in
             ["98 % busy", "79 %", "ksoftirqd/3 (31)", "eth0 queue 4 (401k/s)", "RPS", "12 times"]
@@ -176,7 +177,7 @@ mod tests {
         let mut task = busy_frame(2).tasks[0].clone();
         (task.taken_net_ratio, task.hypervisor_ratio) = (Fact::ok(0.2), Fact::ok(0.01));
         task.irq_entry_ratio = Fact::ok(0.03);
-        let words = told(Tab::Tasks, &Frame { tasks: vec![task], ..Frame::default() });
+        let words = told(Tab::Tasks, &WatchFrame { tasks: vec![task], ..WatchFrame::default() });
         for word in
             ["iperf3 (812)", "21.0 %", "eth0 (20.1 %)", "hypervisor 1.0 %", "estimated 3.0 %"]
         {
@@ -187,7 +188,7 @@ mod tests {
             taken_ratio: Fact::absent("BPF was not asked for"),
             ..TaskRow::default()
         };
-        let words = told(Tab::Tasks, &Frame { tasks: vec![gap], ..Frame::default() });
+        let words = told(Tab::Tasks, &WatchFrame { tasks: vec![gap], ..WatchFrame::default() });
         assert!(words.contains("not known: absent: BPF was not asked for"), "{words}");
     }
 
@@ -202,8 +203,10 @@ mod tests {
             drops_pps: Fact::ok(7.0),
             ..QueueRow::default()
         };
-        let frame =
-            Frame { queues: vec![queue(0, 99_000.0), queue(1, 1000.0)], ..Frame::default() };
+        let frame = WatchFrame {
+            queues: vec![queue(0, 99_000.0), queue(1, 1000.0)],
+            ..WatchFrame::default()
+        };
         let words = told(Tab::Queues, &frame);
         for word in ["99 %", "61 packets a poll", "90 %", "budget", "rx ring", "--flow"] {
             assert!(words.contains(word), "{word} in {words}");

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rxpath_record::watch::{Frame, Packer, Settings};
+use rxpath_record::watch::{Packer, WatchFrame, WatchSettings};
 
 /// An open recording. Each frame is written completely, so whatever is in the file can be replayed after any end of the
 /// process.
@@ -22,7 +22,7 @@ impl Recorder {
     ///
     /// # Errors
     /// If the file cannot be created; an existing file is not overwritten.
-    pub fn create(path: &Path, settings: &Settings) -> anyhow::Result<Self> {
+    pub fn create(path: &Path, settings: &WatchSettings) -> anyhow::Result<Self> {
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -37,7 +37,7 @@ impl Recorder {
     ///
     /// # Errors
     /// As [`Recorder::create`].
-    pub fn named_by_time(settings: &Settings) -> anyhow::Result<Self> {
+    pub fn named_by_time(settings: &WatchSettings) -> anyhow::Result<Self> {
         let now = jiff::Zoned::now().strftime("%Y%m%dT%H%M%S").to_string();
         Self::create(Path::new(&format!("rxpath-watch-{now}.jsonl.gz")), settings)
     }
@@ -46,7 +46,7 @@ impl Recorder {
     ///
     /// # Errors
     /// If the disk is full or the file was removed.
-    pub fn write(&mut self, frame: &Frame) -> io::Result<()> {
+    pub fn write(&mut self, frame: &WatchFrame) -> io::Result<()> {
         self.file.write_all(&self.packer.pack(frame)?)?;
         self.frames += 1;
         Ok(())

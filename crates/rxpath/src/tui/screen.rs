@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event};
-use rxpath_record::watch::{Frame, Settings};
+use rxpath_record::watch::{WatchFrame, WatchSettings};
 
 use super::palette::Palette;
 use super::recorder::Recorder;
@@ -94,7 +94,7 @@ fn drive(
 }
 
 /// Writes a frame into the recording; a full disk ends the recording, not the view.
-fn keep(recorder: &mut Option<Recorder>, frame: &Frame, app: &mut App) {
+fn keep(recorder: &mut Option<Recorder>, frame: &WatchFrame, app: &mut App) {
     let Some(open) = recorder else { return };
     if let Err(error) = open.write(frame) {
         app.message = Some(format!("recording stopped: {error}"));
@@ -125,7 +125,7 @@ fn handle(
     effect
 }
 
-fn toggle(app: &mut App, recorder: &mut Option<Recorder>, settings: &Settings) {
+fn toggle(app: &mut App, recorder: &mut Option<Recorder>, settings: &WatchSettings) {
     if app.replay.is_some() {
         app.message = Some("this is a recording already".into());
         return;

@@ -9,7 +9,7 @@ mod tasks;
 
 use rxpath_core::Fact;
 use rxpath_core::number::{percent, si};
-use rxpath_record::watch::Frame;
+use rxpath_record::watch::WatchFrame;
 
 use super::mark::Mark;
 
@@ -39,7 +39,7 @@ rxpath_core::named! {
 
 impl Tab {
     /// Its rows.
-    pub fn sheet(self, frame: &Frame) -> Sheet {
+    pub fn sheet(self, frame: &WatchFrame) -> Sheet {
         let mut sheet = match self {
             Self::Path => path::sheet(frame),
             Self::Cpus => cpus::sheet(frame),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rxpath_host::HostError;
 use rxpath_live::watch::{LiveWatcher, ProbeLimit};
-use rxpath_record::watch::{Frame, Recorded, Settings, WindowTotals};
+use rxpath_record::watch::{Recorded, WatchFrame, WatchSettings, WindowTotals};
 
 /// Socket samples in one window: queues fill and empty in between.
 const LOOKS: u32 = 10;
@@ -14,11 +14,11 @@ const LONGEST_GAP: Duration = Duration::from_secs(10);
 /// Gives frames, one after another.
 pub trait FrameSource {
     /// What the frames describe.
-    fn settings(&self) -> &Settings;
+    fn settings(&self) -> &WatchSettings;
     /// When the next action is due.
     fn due(&self) -> Instant;
     /// Does what is due; returns the frame when one is complete.
-    fn advance(&mut self) -> Result<Option<Frame>, HostError>;
+    fn advance(&mut self) -> Result<Option<WatchFrame>, HostError>;
     /// Number of the current frame and of all frames, in a recording.
     fn position(&self) -> Option<(usize, usize)> {
         None
@@ -26,7 +26,7 @@ pub trait FrameSource {
     /// Waits before the next frame, in a recording.
     fn hold(&mut self) {}
     /// The frame this many further on, in a recording.
-    fn step(&mut self, _by: i64) -> Option<Frame> {
+    fn step(&mut self, _by: i64) -> Option<WatchFrame> {
         None
     }
     /// The time to show it is over.
@@ -47,7 +47,7 @@ pub trait FrameSource {
 #[derive(Debug)]
 pub struct Live {
     watcher: LiveWatcher,
-    settings: Settings,
+    settings: WatchSettings,
     interval: Duration,
     look_at: Instant,
     frame_at: Instant,
@@ -56,7 +56,7 @@ pub struct Live {
 
 impl Live {
     /// Starts now.
-    pub fn new(watcher: LiveWatcher, settings: Settings, interval: Duration) -> Self {
+    pub fn new(watcher: LiveWatcher, settings: WatchSettings, interval: Duration) -> Self {
         let now = Instant::now();
         Self {
             watcher,
@@ -101,13 +101,13 @@ impl Live {
     }
 
     /// What this frame, the last one, adds to totals; none without probes.
-    pub fn totals(&mut self, frame: &Frame) -> Option<WindowTotals> {
+    pub fn totals(&mut self, frame: &WatchFrame) -> Option<WindowTotals> {
         self.watcher.totals(frame)
     }
 }
 
 impl FrameSource for Live {
-    fn settings(&self) -> &Settings {
+    fn settings(&self) -> &WatchSettings {
         &self.settings
     }
 
@@ -116,7 +116,7 @@ impl FrameSource for Live {
         self.watcher.due().map_or(due, |turn| turn.min(due))
     }
 
-    fn advance(&mut self) -> Result<Option<Frame>, HostError> {
+    fn advance(&mut self) -> Result<Option<WatchFrame>, HostError> {
         let now = Instant::now();
         if now >= self.frame_at {
             // A late window does not shorten the next ones.
@@ -166,7 +166,7 @@ impl Replay {
 }
 
 impl FrameSource for Replay {
-    fn settings(&self) -> &Settings {
+    fn settings(&self) -> &WatchSettings {
         &self.recorded.settings
     }
 
@@ -174,7 +174,7 @@ impl FrameSource for Replay {
         if self.is_over() { Instant::now() + LONGEST_GAP } else { self.due }
     }
 
-    fn advance(&mut self) -> Result<Option<Frame>, HostError> {
+    fn advance(&mut self) -> Result<Option<WatchFrame>, HostError> {
         if self.is_over() || Instant::now() < self.due {
             return Ok(None);
         }
@@ -192,7 +192,7 @@ impl FrameSource for Replay {
         self.due = Instant::now() + self.gap().max(Duration::from_millis(100));
     }
 
-    fn step(&mut self, by: i64) -> Option<Frame> {
+    fn step(&mut self, by: i64) -> Option<WatchFrame> {
         let last = self.recorded.frames.len().checked_sub(1)?;
         let shown = self.next.saturating_sub(1) as i64;
         let wanted = shown.saturating_add(by).clamp(0, last as i64) as usize;
@@ -218,10 +218,10 @@ mod tests {
     use super::*;
 
     fn recorded(times: &[f64]) -> Recorded {
-        let frame = |(at_unix_s, number): (&f64, u64)| Frame {
+        let frame = |(at_unix_s, number): (&f64, u64)| WatchFrame {
             number,
             at_unix_s: *at_unix_s,
-            ..Frame::default()
+            ..WatchFrame::default()
         };
         Recorded { frames: times.iter().zip(1..).map(frame).collect(), ..Recorded::default() }
     }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use rxpath_record::watch::{Frame, Settings};
+use rxpath_record::watch::{WatchFrame, WatchSettings};
 
 use super::input::Command;
 use super::sheet::{Order, Sheet, Tab};
@@ -38,9 +38,9 @@ pub enum ViewAction {
 #[derive(Clone, Debug, Default)]
 pub struct App {
     /// The host or recording being watched.
-    pub settings: Settings,
+    pub settings: WatchSettings,
     /// The frame shown.
-    pub frame: Option<Frame>,
+    pub frame: Option<WatchFrame>,
     /// Index into [`Tab::ALL`].
     pub tab: usize,
     /// The window over the tab.
@@ -65,7 +65,7 @@ pub struct App {
 
 impl App {
     /// Before the first frame.
-    pub fn new(settings: Settings, replay: Option<(usize, usize)>) -> Self {
+    pub fn new(settings: WatchSettings, replay: Option<(usize, usize)>) -> Self {
         Self { settings, replay, ..Self::default() }
     }
 
@@ -80,7 +80,7 @@ impl App {
     }
 
     /// A new frame; while the view is paused, the old frame stays.
-    pub fn take(&mut self, frame: Frame, position: Option<(usize, usize)>) {
+    pub fn take(&mut self, frame: WatchFrame, position: Option<(usize, usize)>) {
         if self.paused && self.frame.is_some() && position.is_none() {
             return;
         }
@@ -205,7 +205,7 @@ mod tests {
     use crate::tui::view::tests::busy_frame;
 
     fn app() -> App {
-        let mut app = App::new(Settings::default(), None);
+        let mut app = App::new(WatchSettings::default(), None);
         app.take(busy_frame(4), None);
         app
     }
@@ -288,7 +288,7 @@ mod tests {
         let ipv6 = rxpath_record::watch::DropRow { protocol: "ipv6".into(), ..drop.clone() };
         let socket = rxpath_record::watch::DropRow { socket_inode: 9, ..drop.clone() };
         frame.drops = vec![drop, ipv6, socket];
-        let mut app = App::new(Settings::default(), None);
+        let mut app = App::new(WatchSettings::default(), None);
         app.take(frame, None);
         app.apply(Command::Tab(5));
         for at in 1..3 {
@@ -301,10 +301,10 @@ mod tests {
     fn a_pause_keeps_the_frame_of_a_live_view() {
         let mut app = app();
         app.apply(Command::Pause);
-        app.take(Frame { number: 99, ..Frame::default() }, None);
+        app.take(WatchFrame { number: 99, ..WatchFrame::default() }, None);
         assert_ne!(app.frame.as_ref().unwrap().number, 99);
         app.apply(Command::Pause);
-        app.take(Frame { number: 99, ..Frame::default() }, None);
+        app.take(WatchFrame { number: 99, ..WatchFrame::default() }, None);
         assert_eq!(app.frame.as_ref().unwrap().number, 99);
     }
 
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn an_empty_tab_takes_every_key() {
-        let mut app = App::new(Settings::default(), None);
+        let mut app = App::new(WatchSettings::default(), None);
         for tab in 0..Tab::ALL.len() {
             app.apply(Command::Tab(tab));
             for command in [Command::Move(1), Command::Last, Command::Sort, Command::Detail] {

@@ -2,7 +2,7 @@
 
 use rxpath_core::Nanos;
 use rxpath_core::number::si;
-use rxpath_record::watch::{Frame, Settings};
+use rxpath_record::watch::{WatchFrame, WatchSettings};
 
 use super::cost;
 use super::sheet::{Order, Sheet, Tab, stage_name};
@@ -12,13 +12,13 @@ use crate::output::table::{Grid, sentences};
 pub const QUIET: &str = "no traffic in this window";
 
 /// Traffic of other namespaces.
-pub fn elsewhere(frame: &Frame) -> Option<String> {
+pub fn elsewhere(frame: &WatchFrame) -> Option<String> {
     let pps = si(frame.elsewhere_pps?.round());
     Some(format!("{pps} packets/s went to other network namespaces (--netns NAME, --pid PID)"))
 }
 
 /// Everything: the whole path, and this many rows of each table.
-pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
+pub fn text(frame: &WatchFrame, settings: &WatchSettings, rows: usize) -> String {
     let mut out = sentences(&format!(
         "{}  {}  window {:.2} s  {}\n{}\n{}\n",
         settings.host,
@@ -57,7 +57,7 @@ pub fn text(frame: &Frame, settings: &Settings, rows: usize) -> String {
     out
 }
 
-fn verdict(frame: &Frame) -> String {
+fn verdict(frame: &WatchFrame) -> String {
     match &frame.verdict {
         Some(verdict) => {
             let place = frame

@@ -1,14 +1,14 @@
 //! Scenes that need more than counters and CPU times: how packets spread, and what probes saw.
 
 use rxpath_record::evidence::{
-    ConntrackUse, ContendedLock, CpuPackets, Evidence, LockWaiter, Probed, ProbedCpu, ProbedTask,
-    Spread,
+    ConntrackUse, ContendedLock, CpuDistribution, CpuPackets, LockWaiter, Probed, ProbedCpu,
+    ProbedTask, WindowEvidence,
 };
 use rxpath_record::ledger::Place;
 
 use super::{cpu, lost, nothing, rps, shared_socket, slow_reader, thread, trial};
 
-pub(super) fn scenes_of_spreading_and_probes() -> Vec<(&'static str, Evidence)> {
+pub(super) fn scenes_of_spreading_and_probes() -> Vec<(&'static str, WindowEvidence)> {
     vec![
         ("xdp_socket_full_reader", at_xdp_socket(0.99)),
         ("xdp_socket_bursts", at_xdp_socket(0.4)),
@@ -25,7 +25,7 @@ pub(super) fn scenes_of_spreading_and_probes() -> Vec<(&'static str, Evidence)> 
 }
 
 /// Drops at the AF_XDP socket of a reader that ran this much.
-fn at_xdp_socket(running: f64) -> Evidence {
+fn at_xdp_socket(running: f64) -> WindowEvidence {
     let mut e = slow_reader(running, 0.005);
     e.ledger.drops =
         vec![lost(Place::XdpSocket, "XDP_STATISTICS rx_dropped + rx_ring_full", 100_000)];
@@ -34,7 +34,7 @@ fn at_xdp_socket(running: f64) -> Evidence {
 }
 
 /// Two full readers of one socket that wait for its lock this much.
-pub fn socket_lock(waited: f64) -> Evidence {
+pub fn socket_lock(waited: f64) -> WindowEvidence {
     let lock = ContendedLock {
         lock: "reader_queue.lock".into(),
         port: 4321,
@@ -46,11 +46,11 @@ pub fn socket_lock(waited: f64) -> Evidence {
         ],
     };
     let probed = Probed { locks: Some(vec![lock]), ..Probed::default() };
-    Evidence { probed: Some(probed), ..shared_socket() }
+    WindowEvidence { probed: Some(probed), ..shared_socket() }
 }
 
 /// A full CPU 1 with all packets while CPU 0 has time.
-pub fn packed(flows: Option<u64>, queues: u32, rps_cpus: Vec<u32>) -> Evidence {
+pub fn packed(flows: Option<u64>, queues: u32, rps_cpus: Vec<u32>) -> WindowEvidence {
     let mut e =
         rps(trial(40_000, vec![lost(Place::Backlog, "rx/link.veth.rx.dropped", 15_000)]), 1);
     e.target_pps = Some(40_000.0);
@@ -63,12 +63,12 @@ pub fn packed(flows: Option<u64>, queues: u32, rps_cpus: Vec<u32>) -> Evidence {
         ..CpuPackets::default()
     });
     let (queues, rps_cpus) = (Some(queues), Some(rps_cpus));
-    e.spread = Some(Spread { queues, rps_cpus, flows, packets: packets.to_vec() });
+    e.spread = Some(CpuDistribution { queues, rps_cpus, flows, packets: packets.to_vec() });
     e
 }
 
 /// 5,000 lost in netfilter, of them this many in a full connection table.
-pub fn conntrack(drops_packets: u64) -> Evidence {
+pub fn conntrack(drops_packets: u64) -> WindowEvidence {
     let counter = "rx/Ip.InReceives - rx/Ip.InDelivers";
     let mut e = trial(20_000, vec![lost(Place::Netfilter, counter, 5_000)]);
     e.conntrack = Some(ConntrackUse {
@@ -96,7 +96,7 @@ fn probed(net_softirq_ratio: f64, tasks: Vec<ProbedTask>) -> Probed {
 }
 
 /// Nothing is lost, and softirqs take this much of a task on CPU 1.
-pub fn victim(taken: f64) -> Evidence {
+pub fn victim(taken: f64) -> WindowEvidence {
     let task = ProbedTask {
         tid: 777,
         name: "compile".into(),
@@ -113,7 +113,7 @@ pub fn victim(taken: f64) -> Evidence {
 }
 
 /// Nothing is lost, and CPU 1 is in softirqs this much by ticks and that much by measurement.
-pub fn ticks_err(ticks: f64, measured: f64) -> Evidence {
+pub fn ticks_err(ticks: f64, measured: f64) -> WindowEvidence {
     let mut e = rps(nothing(), 1);
     e.cpus[1] = cpu(1, ticks, 1.0 - ticks);
     e.probed = Some(probed(measured, vec![]));

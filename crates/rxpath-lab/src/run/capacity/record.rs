@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_record::capacity::{Capacity, CapacityGoal, FreshTrials, LoadClass, TriedLoad};
-use rxpath_record::verdict::{Stage, Verdict};
+use rxpath_record::verdict::{DiagnosisVerdict, Stage};
 use rxpath_stats::load_class::LoadTrials;
 use rxpath_stats::load_search::{LoadBounds, LoadSearch, SearchEnd};
 
@@ -15,7 +15,7 @@ use crate::scenario::spec::{Protocol, Variant};
 pub(super) struct Left {
     pub latencies_us: BTreeMap<u64, Vec<f64>>,
     /// Verdicts of bad trials.
-    pub verdicts: BTreeMap<u64, Vec<Verdict>>,
+    pub verdicts: BTreeMap<u64, Vec<DiagnosisVerdict>>,
 }
 
 /// What rates of this protocol count.
@@ -89,10 +89,10 @@ fn tried(load: &LoadTrials, search: &LoadSearch, bounds: &LoadBounds, left: &Lef
 
 /// The verdict whose stage most of the failing trials name; of equal counts, the surest one. `nothing` counts only if no
 /// trial names a stage.
-fn usual(verdicts: &[Verdict]) -> Option<Verdict> {
+fn usual(verdicts: &[DiagnosisVerdict]) -> Option<DiagnosisVerdict> {
     let count = |stage: Stage| verdicts.iter().filter(|verdict| verdict.stage == stage).count();
     let known = verdicts.iter().filter(|verdict| verdict.stage != Stage::Unknown);
-    let names = |verdict: &Verdict| verdict.stage != Stage::Nothing;
+    let names = |verdict: &DiagnosisVerdict| verdict.stage != Stage::Nothing;
     known.max_by_key(|it| (names(it), count(it.stage), it.confidence)).cloned()
 }
 
@@ -102,8 +102,8 @@ mod tests {
 
     use super::*;
 
-    fn verdict(stage: Stage, confidence: Confidence) -> Verdict {
-        Verdict {
+    fn verdict(stage: Stage, confidence: Confidence) -> DiagnosisVerdict {
+        DiagnosisVerdict {
             stage,
             cpu: None,
             confidence,

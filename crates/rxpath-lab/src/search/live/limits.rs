@@ -125,10 +125,10 @@ impl Limits {
 mod tests {
     use super::*;
     use crate::search::ask;
-    use rxpath_record::watch::Slice;
+    use rxpath_record::watch::TrafficSlice;
 
     fn glance(received: f64, lost: f64) -> Glance {
-        let mut slice = Slice::default();
+        let mut slice = TrafficSlice::default();
         (slice.window_s, slice.received, slice.lost) = (0.5, received, lost);
         let device_pps = received / 0.5;
         Glance { slice, device_pps, has_carrier: true, session_cut: None, verdict: None }

@@ -8,8 +8,8 @@ use rxpath_host::netlink::Netlink;
 use rxpath_host::read::netlink::Link;
 use rxpath_host::read::session::{self, Session};
 use rxpath_live::watch::{LiveWatcher, ProbeLimit, WatcherOptions};
-use rxpath_record::verdict::Verdict;
-use rxpath_record::watch::Slice;
+use rxpath_record::verdict::DiagnosisVerdict;
+use rxpath_record::watch::TrafficSlice;
 
 use super::stop::Stop;
 
@@ -34,7 +34,7 @@ pub struct Meter<'a> {
 #[derive(Debug)]
 pub struct Glance {
     /// What passed, was lost and cost CPU time.
-    pub slice: Slice,
+    pub slice: TrafficSlice,
     /// Packets per second that the device took.
     pub device_pps: f64,
     /// Whether its link is there.
@@ -42,7 +42,7 @@ pub struct Glance {
     /// Why the user's ssh session is cut off, if it is.
     pub session_cut: Option<String>,
     /// What limits.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<DiagnosisVerdict>,
 }
 
 impl<'a> Meter<'a> {
@@ -105,7 +105,7 @@ impl<'a> Meter<'a> {
             _ => None,
         };
         let before = std::mem::replace(&mut self.packets, packets(link));
-        let mut slice = Slice::default();
+        let mut slice = TrafficSlice::default();
         slice.add(&frame, totals.as_ref());
         Ok(Glance {
             slice,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rxpath_host::write::setter::HostSetter;
-use rxpath_record::watch::Slice;
+use rxpath_record::watch::TrafficSlice;
 use rxpath_stats::quantile::median;
 use rxpath_tune::auto::{Broke, Candidate, Measure, MetricGuard, Phase, TrialReading};
 use rxpath_tune::switch::SettingsSwitch;
@@ -58,9 +58,9 @@ pub struct Slices<'a> {
 /// How a slice ended.
 enum Ended {
     /// By itself.
-    Whole(Slice, f64),
+    Whole(TrafficSlice, f64),
     /// A limit was broken with the settings on, and holds without them.
-    Broken(Slice, Broken),
+    Broken(TrafficSlice, Broken),
     /// It says nothing of the settings: why.
     Void(String),
 }
@@ -72,7 +72,7 @@ impl Slices<'_> {
         let measured = if phase == Phase::Alone { SHORT } else { 1 };
         let settling = glances(self.times.settle, glance);
         let count = settling + glances(self.times.slice / measured, glance);
-        let (mut slice, mut device_pps) = (Slice::default(), 0.0);
+        let (mut slice, mut device_pps) = (TrafficSlice::default(), 0.0);
         self.limits.reset();
         self.meter.begin()?;
         let mut begun = Instant::now();
@@ -97,7 +97,7 @@ impl Slices<'_> {
     fn broken(
         &mut self,
         on: &[usize],
-        slice: Slice,
+        slice: TrafficSlice,
         (broken, begun): (Broken, Instant),
     ) -> Result<Ended, Stop> {
         self.switch.base()?;
@@ -150,7 +150,7 @@ impl Slices<'_> {
         Ok(Ok(()))
     }
 
-    fn reading(&self, slice: &Slice) -> Option<TrialReading> {
+    fn reading(&self, slice: &TrafficSlice) -> Option<TrialReading> {
         let metrics = slice.metrics();
         let value = |metric: &str| metrics.get(metric).copied();
         Some(TrialReading {
@@ -168,7 +168,7 @@ impl Slices<'_> {
     }
 
     /// What a slice says, or why it says nothing.
-    fn said(&mut self, slice: &Slice, device_pps: f64) -> Result<TrialReading, String> {
+    fn said(&mut self, slice: &TrafficSlice, device_pps: f64) -> Result<TrialReading, String> {
         let usual = median(&self.answer.loads_pps).unwrap_or(device_pps);
         if device_pps < LEAST_LOAD * usual {
             return Err(format!("{device_pps:.0} packets/s came, {usual:.0} are usual"));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_record::evidence::Evidence;
+use rxpath_record::evidence::WindowEvidence;
 
 use super::tcp::per_second_of_the_client;
 use super::times::{foreign_times, times};
@@ -11,7 +11,7 @@ use crate::trial::result::WorkloadResult;
 use crate::trial::runner::Measurements;
 
 pub(super) fn metrics(
-    evidence: &Evidence,
+    evidence: &WindowEvidence,
     raw: &Measurements,
     spans: &Spans,
     all: &mut BTreeMap<String, f64>,

@@ -10,10 +10,10 @@ use rxpath_live::live::reasoned::of_routing;
 use rxpath_load::udp::load::options::LoadSettings;
 use rxpath_load::udp::result::{LoadResult, ServeResult};
 use rxpath_record::counters::Moved;
-use rxpath_record::evidence::{Evidence, Spread};
+use rxpath_record::evidence::{CpuDistribution, WindowEvidence};
 use rxpath_record::hosts::{HostTrial, PairPackets};
 use rxpath_record::ledger::{Ledger, Reasoned};
-use rxpath_record::verdict::{Stage, Verdict};
+use rxpath_record::verdict::{DiagnosisVerdict, Stage};
 use serde::Deserialize;
 
 use super::datagrams::{ledger_input, path};
@@ -33,7 +33,7 @@ pub(super) struct Alone {
     /// Its ledger.
     pub ledger: Ledger,
     /// The input of its diagnosis.
-    pub evidence: Evidence,
+    pub evidence: WindowEvidence,
     /// How far it came over TCP or HTTP.
     pub reached: Option<Reached>,
 }
@@ -63,7 +63,7 @@ pub(super) struct Whole<'a> {
     /// Of all receivers.
     pub ledger: &'a Ledger,
     /// Of all receivers.
-    pub evidence: &'a Evidence,
+    pub evidence: &'a WindowEvidence,
 }
 
 /// What each sender sent to each of its receivers, where there are several of either.
@@ -165,7 +165,7 @@ fn reasoned(variant: &Variant, raw: &Measurements, index: usize) -> Option<Vec<R
     variant.observe.drops.then(|| of_routing(of_side))
 }
 
-fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence> {
+fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<WindowEvidence> {
     let Whole { testbed, raw, spans, .. } = whole;
     let (name, part) = raw.serve.parts.get(index)?;
     let programs = programs(raw, spans);
@@ -176,12 +176,12 @@ fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<Evidence>
     let share = ledger.offered_packets as f64 / whole.ledger.offered_packets.max(1) as f64;
     let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
     let known = known(testbed, raw, spans);
-    let spread = known.spread.clone().map(|all| Spread {
+    let spread = known.spread.clone().map(|all| CpuDistribution {
         flows: senders.first().and_then(|sender| flows_of(whole, *sender)),
         packets: packets_by_cpu(&moved),
         ..all
     });
-    let known = Evidence {
+    let known = WindowEvidence {
         target_pps: whole.evidence.target_pps.map(|all| all * share),
         segments_per_send: whole.evidence.segments_per_send,
         offered_pps: whole.evidence.offered_pps * share,
@@ -233,14 +233,14 @@ pub(super) fn limiting(all: &[Alone]) -> Option<&Alone> {
 }
 
 /// The verdict on the receiver that limits the trial, which it names.
-pub(super) fn verdict(all: &[Alone]) -> Option<Verdict> {
+pub(super) fn verdict(all: &[Alone]) -> Option<DiagnosisVerdict> {
     let one = limiting(all)?;
     let verdict = rxpath_diagnose::diagnose(&one.evidence);
     if verdict.stage == Stage::Sender {
         // It names the sender, and no receiver is the limit.
         return Some(verdict);
     }
-    Some(Verdict { sentence: format!("{}: {}", one.name, verdict.sentence), ..verdict })
+    Some(DiagnosisVerdict { sentence: format!("{}: {}", one.name, verdict.sentence), ..verdict })
 }
 
 /// Puts what each receiver showed into its host's part of the trial.
@@ -311,9 +311,9 @@ mod tests {
         let of = |name: &str, delivered_packets, running_ratio| Alone {
             name: name.into(),
             ledger: Ledger { offered_packets: 100, delivered_packets, ..Ledger::default() },
-            evidence: Evidence {
+            evidence: WindowEvidence {
                 receiver_threads: vec![ThreadUse { running_ratio, ..ThreadUse::default() }],
-                ..Evidence::default()
+                ..WindowEvidence::default()
             },
             reached: None,
         };
@@ -333,7 +333,7 @@ mod tests {
             name: name.into(),
             // Segments that were lost were sent again: they do not decide.
             ledger: Ledger { offered_packets: 100, delivered_packets: 90, ..Ledger::default() },
-            evidence: Evidence::default(),
+            evidence: WindowEvidence::default(),
             reached: Some(Reached { ratio, p99_us, ..Reached::default() }),
         };
         let named = |all: [Alone; 3]| limiting(&all).map(|one| one.name.clone()).unwrap();

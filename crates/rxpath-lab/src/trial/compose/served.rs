@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_core::Side;
 use rxpath_live::counted::packets_by_cpu;
 use rxpath_record::counters::Moved;
-use rxpath_record::evidence::{Evidence, Spread};
+use rxpath_record::evidence::{CpuDistribution, WindowEvidence};
 use rxpath_record::hosts::PairRate;
 use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
 use rxpath_stats::quantile::needed_values;
@@ -120,7 +120,7 @@ fn evidence(
     input: &SegmentInput,
     (index, share): (usize, f64),
     ledger: &Ledger,
-) -> Option<Evidence> {
+) -> Option<WindowEvidence> {
     let Whole { testbed, raw, spans, .. } = whole;
     let (name, _) = raw.serve.parts.get(index)?;
     let programs = programs(raw, spans);
@@ -132,11 +132,11 @@ fn evidence(
     let arrived_pps = if seconds > 0.0 { arrived(input, &moved) / seconds } else { 0.0 };
     let known = known(testbed, raw, spans);
     let packets = packets_by_cpu(&moved);
-    let known = Evidence {
+    let known = WindowEvidence {
         offered_pps: whole.evidence.offered_pps * share,
         delivered_pps: arrived_pps,
         polling_sides: whole.evidence.polling_sides.clone(),
-        spread: known.spread.clone().map(|all| Spread { packets, ..all }),
+        spread: known.spread.clone().map(|all| CpuDistribution { packets, ..all }),
         ledger: ledger.clone(),
         ..known
     };
@@ -321,7 +321,7 @@ mod tests {
         raw.window.apart = vec![vec![gen1.clone(), None], vec![gen1, gen2]];
         let (moved, ledger, pairs) = (Moved::default(), Ledger::default(), HostPairs::all(2, 2));
         let (spans, all) =
-            (Spans { load: Span::default(), serve: Span::default() }, Evidence::default());
+            (Spans { load: Span::default(), serve: Span::default() }, WindowEvidence::default());
         let whole = Whole {
             variant,
             testbed: &testbed,

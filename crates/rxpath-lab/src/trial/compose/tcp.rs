@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_core::{Side, Warning};
 use rxpath_load::pace::Pacing;
 use rxpath_record::counters::Moved;
-use rxpath_record::evidence::Evidence;
+use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::ledger::{Ledger, OwnSegments, SegmentInput, SocketSegments, segments_between};
 
 use super::receivers::Whole;
@@ -33,7 +33,7 @@ pub(super) fn compose(
     };
     let ledger = Ledger::of_segments(&input, &moved);
     let [offered_pps, delivered_pps] = rates(&input, raw);
-    let known = Evidence {
+    let known = WindowEvidence {
         offered_pps,
         delivered_pps,
         polling_sides: polling(variant),
@@ -127,7 +127,7 @@ pub(super) fn per_second_of_the_client(raw: &Measurements, spans: &Spans) -> Opt
 
 pub(super) fn metrics(
     variant: &Variant,
-    evidence: &Evidence,
+    evidence: &WindowEvidence,
     raw: &Measurements,
     spans: &Spans,
     all: &mut BTreeMap<String, f64>,
@@ -142,7 +142,12 @@ pub(super) fn metrics(
     }
 }
 
-fn stream(evidence: &Evidence, raw: &Measurements, spans: &Spans, all: &mut BTreeMap<String, f64>) {
+fn stream(
+    evidence: &WindowEvidence,
+    raw: &Measurements,
+    spans: &Spans,
+    all: &mut BTreeMap<String, f64>,
+) {
     let is_told = raw.serve.own_lines && spans.serve.seconds() > 0.0;
     let own = is_told.then(|| spans.serve.per_second(spans.serve.done) * 8.0);
     let theirs = ["serve.delivered_bps", "load.delivered_bps"];
@@ -153,7 +158,7 @@ fn stream(evidence: &Evidence, raw: &Measurements, spans: &Spans, all: &mut BTre
 }
 
 fn transactions(
-    evidence: &Evidence,
+    evidence: &WindowEvidence,
     raw: &Measurements,
     spans: &Spans,
     all: &mut BTreeMap<String, f64>,
@@ -221,7 +226,7 @@ mod tests {
         let load = SideMeasurements { result, ..SideMeasurements::default() };
         let raw = Measurements { load, ..Measurements::default() };
         let mut all = BTreeMap::new();
-        transactions(&Evidence::default(), &raw, &Spans::default(), &mut all);
+        transactions(&WindowEvidence::default(), &raw, &Spans::default(), &mut all);
         assert_eq!(all, [("errors_count".to_owned(), 5.0)].into());
     }
 

@@ -4,7 +4,7 @@ use rxpath_core::{Side, Warning};
 use rxpath_live::counted::conntrack;
 use rxpath_live::live::reasoned::of_routing;
 use rxpath_load::udp::result::ServeResult;
-use rxpath_record::evidence::Evidence;
+use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::ledger::{Balance, Figure, Ledger, LedgerInput, Reasoned, ReceiverSaid};
 
 use super::datagrams::{ledger_input, path};
@@ -35,7 +35,7 @@ pub(super) fn compose(
     input.reasoned = reasoned(variant, raw);
     let ledger = Ledger::from_counters(&input, &moved);
     let [offered_pps, delivered_pps] = rates(&input, &ledger, spans);
-    let known = Evidence {
+    let known = WindowEvidence {
         target_pps: sent.and_then(|load| load.target_pps),
         segments_per_send: sent.map(|load| load.segments_per_send),
         offered_pps,
@@ -95,7 +95,7 @@ fn rates(input: &LedgerInput, ledger: &Ledger, spans: &Spans) -> [f64; 2] {
 
 /// The metrics that only datagrams have.
 pub(super) fn metrics(
-    evidence: &Evidence,
+    evidence: &WindowEvidence,
     raw: &Measurements,
     all: &mut std::collections::BTreeMap<String, f64>,
 ) {
@@ -213,7 +213,7 @@ mod tests {
             let (offered_packets, delivered_packets) = (1_000, 500);
             let ledger =
                 Ledger { offered_packets, delivered_packets, inexact, ..Ledger::default() };
-            let evidence = Evidence { ledger, ..Evidence::default() };
+            let evidence = WindowEvidence { ledger, ..WindowEvidence::default() };
             let mut all = std::collections::BTreeMap::new();
             metrics(&evidence, &Measurements::default(), &mut all);
             ["loss_ratio", "loss_least_ratio", "loss_most_ratio"].map(|name| all.get(name).copied())

@@ -7,7 +7,7 @@ use rxpath_bpf::drops::Drop;
 use rxpath_bpf::steal::Steal;
 use rxpath_core::measured::NapiPolls;
 use rxpath_host::HostError;
-use rxpath_record::watch::{LatencyRow, ProbeShare, Sampled};
+use rxpath_record::watch::{LatencyRow, ProbeDutyCycle, ProbeShare};
 
 /// A window, or the time of it that was counted.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub struct Seen {
     /// For how long drops were.
     pub drops_counted_s: f64,
     /// What was counted for a part of the time only.
-    pub sampled: Vec<Sampled>,
+    pub sampled: Vec<ProbeDutyCycle>,
     /// Whose time it was; one copy for all frames.
     pub steal: Option<Arc<Steal>>,
     /// The task that used most of each CPU.

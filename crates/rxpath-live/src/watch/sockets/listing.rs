@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rxpath_core::Nanos;
 use rxpath_host::HostError;
-use rxpath_record::watch::Frame;
+use rxpath_record::watch::WatchFrame;
 
 /// From one question for a list that the kernel does not have to the next: each has it search for the module of the list, which
 /// somebody may load.
@@ -85,7 +85,7 @@ impl Listing {
         let (at, took) = self.last.unwrap_or((now, Duration::ZERO));
         let [every, ago] = [price(took), now.saturating_duration_since(at)].map(in_words);
         let took_ms = took.as_millis();
-        let seldom = Frame::READ_SELDOM;
+        let seldom = WatchFrame::READ_SELDOM;
         format!("{seldom}{every}: the last list is of {ago} ago and took {took_ms} ms of CPU time")
     }
 }

@@ -1,13 +1,13 @@
 //! The evidence of a simulated window for a diagnosis: the same facts as of a measured window.
 
-use rxpath_record::evidence::{CpuUse, Evidence, SocketUse, SoftirqPlace, ThreadUse};
+use rxpath_record::evidence::{CpuUse, SocketUse, SoftirqPlace, ThreadUse, WindowEvidence};
 use rxpath_record::ledger::Ledger;
 
 use super::super::parameters::Law;
 use super::super::world::World;
 
 impl World<'_> {
-    pub(in crate::sim) fn evidence(&self, ledger: &Ledger) -> Evidence {
+    pub(in crate::sim) fn evidence(&self, ledger: &Ledger) -> WindowEvidence {
         let (from, to) = self.window();
         let window_ns = (to.at - from.at) as f64;
         let ratio = |ns: u64| ns as f64 / window_ns;
@@ -39,7 +39,7 @@ impl World<'_> {
                 ..ThreadUse::default()
             })
         });
-        Evidence {
+        WindowEvidence {
             window_s: window_ns / 1e9,
             target_pps: matches!(self.p.law, Law::Poisson | Law::Cbr { .. }).then_some(self.p.rate),
             offered_pps: rate(to.offered - from.offered),
@@ -51,7 +51,7 @@ impl World<'_> {
             backlog_limit_packets: Some(self.p.backlog),
             reader_stall_s: (self.p.stall > 0).then_some(self.p.stall as f64 / 1e9),
             ledger: ledger.clone(),
-            ..Evidence::default()
+            ..WindowEvidence::default()
         }
     }
 

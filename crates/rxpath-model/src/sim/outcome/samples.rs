@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Side;
-use rxpath_record::event::{Event, What};
+use rxpath_record::event::{RunEvent, What};
 use rxpath_record::samples::{SampleSeries, SamplerCost, TrialSamples};
 
 use super::super::world::World;
@@ -50,12 +50,12 @@ impl World<'_> {
         }
     }
 
-    pub(in crate::sim) fn events(&self) -> Vec<Event> {
+    pub(in crate::sim) fn events(&self) -> Vec<RunEvent> {
         let samples = &self.tally.samples;
         let step = samples.t.len().div_ceil(EVENTS).max(1);
         let mut events = Vec::new();
         for i in (0..samples.t.len()).step_by(step) {
-            let at = |side, values| Event {
+            let at = |side, values| RunEvent {
                 t_ns: samples.t[i] as i64,
                 what: What::Sample { trial: 0, side, values },
             };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rxpath_core::{Fact, moving};
-use rxpath_record::environment::{Environment, HostFacts};
+use rxpath_record::environment::{Environment, RecordedFacts};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -30,12 +30,12 @@ pub fn changed(base: Option<&Environment>, other: Option<&Environment>) -> Vec<C
         return vec![Changed { fact, base: there(base), other: there(other) }];
     };
     let hosts: BTreeSet<&String> = base.hosts.keys().chain(other.hosts.keys()).collect();
-    let none = HostFacts::new();
+    let none = RecordedFacts::new();
     let of = |run: &Environment, host: &str| run.hosts.get(host).unwrap_or(&none).clone();
     hosts.iter().flat_map(|host| facts(host, &of(base, host), &of(other, host))).collect()
 }
 
-fn facts(host: &str, base: &HostFacts, other: &HostFacts) -> Vec<Changed> {
+fn facts(host: &str, base: &RecordedFacts, other: &RecordedFacts) -> Vec<Changed> {
     let names: BTreeSet<&String> = base.keys().chain(other.keys()).collect();
     let lasting = |name: &&&String| !moving::is_moving(name);
     names

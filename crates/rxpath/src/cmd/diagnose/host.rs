@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rxpath_bpf::ProbeCost;
 use rxpath_diagnose::diagnose;
 use rxpath_live::live;
-use rxpath_record::evidence::Evidence;
-use rxpath_record::verdict::Verdict;
+use rxpath_record::evidence::WindowEvidence;
+use rxpath_record::verdict::DiagnosisVerdict;
 
 use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
@@ -43,9 +43,9 @@ struct Settings<'a> {
 pub struct Judged {
     /// Which stage limits, and why.
     #[serde(flatten)]
-    verdict: Verdict,
+    verdict: DiagnosisVerdict,
     /// The evidence for the verdict.
-    evidence_read: Evidence,
+    evidence_read: WindowEvidence,
     /// TCP's receive-path counters that changed, by name.
     tcp_counters: BTreeMap<String, u64>,
     /// The cost of the measurement for this host.

@@ -5,7 +5,7 @@ use rxpath_record::agreement::agreed;
 use rxpath_record::doubts::doubts;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
-use rxpath_record::verdict::{Agreement, Verdict};
+use rxpath_record::verdict::{Agreement, DiagnosisVerdict};
 
 use crate::cmd::prelude::*;
 use crate::output::json;
@@ -34,7 +34,7 @@ struct JudgedVariant {
     #[serde(flatten)]
     agreement: Agreement,
     /// The verdict of most trials.
-    verdict: Verdict,
+    verdict: DiagnosisVerdict,
 }
 
 /// The `result` object.
@@ -104,7 +104,7 @@ fn of_variant(manifest: &Manifest, name: &str) -> Option<JudgedVariant> {
         // Trials over TCP never had one: their evidence differs in kind.
         trial.variant == name && trial.void.is_none() && trial.verdict.is_some()
     });
-    let judged: Vec<(&Trial, Verdict)> =
+    let judged: Vec<(&Trial, DiagnosisVerdict)> =
         counts.map(|trial| (trial, diagnose(&trial.evidence))).collect();
     let (verdict, agreement) = agreed(&judged, &manifest.main_metric)?;
     Some(JudgedVariant { variant: name.to_owned(), agreement, verdict })

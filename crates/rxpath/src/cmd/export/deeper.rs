@@ -4,7 +4,7 @@ use rxpath_export::Families;
 use rxpath_export::deep::{DeepLookAction, DeepLooks, LENGTH_S};
 use rxpath_export::governor::Governor;
 use rxpath_live::deep::{DeepLook, DeepSeen, Programs};
-use rxpath_record::watch::Frame;
+use rxpath_record::watch::WatchFrame;
 
 use crate::cmd::prelude::*;
 
@@ -31,7 +31,7 @@ impl Deeper {
     /// the frame.
     pub(super) fn window(
         &mut self,
-        frame: &mut Frame,
+        frame: &mut WatchFrame,
         loses: bool,
         governor: &Governor,
         families: &Families,
@@ -103,7 +103,7 @@ mod tests {
         let (mut windows, deadline) = (0, Instant::now() + Duration::from_secs(60));
         let series = "rxpath_agent_deep_looks_total{result=\"made\"} 1";
         loop {
-            let mut frame = Frame { window_s: 0.05, ..Frame::default() };
+            let mut frame = WatchFrame { window_s: 0.05, ..WatchFrame::default() };
             deeper.window(&mut frame, true, &governor, &families);
             governor.looked(deeper.charge().iter().map(Duration::as_secs_f64).sum());
             governor.window(WindowCost { window_s: 0.05, ..WindowCost::default() });

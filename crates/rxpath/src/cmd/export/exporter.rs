@@ -12,7 +12,7 @@ use rxpath_host::read::procfs;
 use rxpath_host::{Root, heap, notify};
 use rxpath_live::deep::Programs;
 use rxpath_live::watch::{ProbeLimit, Unloaded};
-use rxpath_record::watch::Frame;
+use rxpath_record::watch::WatchFrame;
 use rxpath_tune::store::STATE_DIR;
 use rxpath_tune::suppress::{self, Suppression};
 use rxpath_tune::unjudged::Reason;
@@ -61,8 +61,8 @@ fn is_late(window_s: f64, planned: [Duration; 2]) -> bool {
 }
 
 /// Why a window has no BPF probes, when the one before had them.
-fn lost_probes<'a>(had_probes: &mut bool, frame: &'a Frame) -> Option<&'a str> {
-    let why = frame.gaps.get(Frame::ALL_PROBES).map(String::as_str);
+fn lost_probes<'a>(had_probes: &mut bool, frame: &'a WatchFrame) -> Option<&'a str> {
+    let why = frame.gaps.get(WatchFrame::ALL_PROBES).map(String::as_str);
     let had_probes = std::mem::replace(had_probes, why.is_none());
     why.filter(|_| had_probes)
 }
@@ -171,7 +171,7 @@ impl Exporter {
     }
 
     /// Not of probes that the governor leaves out: those are said by `Shed`.
-    fn warn_of_lost_probes(&mut self, frame: &Frame) {
+    fn warn_of_lost_probes(&mut self, frame: &WatchFrame) {
         if !self.governor.course().with_probes {
             return;
         }
@@ -182,7 +182,7 @@ impl Exporter {
     }
 
     /// What the window cost, and what follows from that.
-    fn govern(&mut self, command: &ExportCommand, frame: &Frame, root: &Root) {
+    fn govern(&mut self, command: &ExportCommand, frame: &WatchFrame, root: &Root) {
         let (cpu, [looks, looks_bpf]) = (process_cpu(), self.deeper.charge());
         let programs = frame.probe_cost.as_ref();
         let programs =
@@ -286,12 +286,12 @@ mod tests {
 
     #[test]
     fn probes_that_fail_are_said_once_each_time() {
-        let window = |why: Option<&str>| Frame {
+        let window = |why: Option<&str>| WatchFrame {
             gaps: why
-                .map(|why| (Frame::ALL_PROBES.to_owned(), why.to_owned()))
+                .map(|why| (WatchFrame::ALL_PROBES.to_owned(), why.to_owned()))
                 .into_iter()
                 .collect(),
-            ..Frame::default()
+            ..WatchFrame::default()
         };
         let (good, bad) = (window(None), window(Some("no table")));
         let mut had_probes = true;

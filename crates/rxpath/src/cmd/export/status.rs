@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use rxpath_export::governor::Governor;
-use rxpath_record::verdict::Verdict;
-use rxpath_record::watch::{Frame, Sampled};
+use rxpath_record::verdict::DiagnosisVerdict;
+use rxpath_record::watch::{ProbeDutyCycle, WatchFrame};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -24,13 +24,13 @@ pub struct ExportStatus {
     /// Whether BPF probes run.
     pub has_probes: bool,
     /// Probes that count only part of the time; empty if all count without a break.
-    pub sampled: Vec<Sampled>,
+    pub sampled: Vec<ProbeDutyCycle>,
     /// What is not known, with the reason.
     pub not_measured: BTreeMap<String, String>,
     /// What it may cost, and what it costs.
     pub budget: ExportBudget,
     /// The stage that limits reception, with its evidence.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<DiagnosisVerdict>,
 }
 
 /// The cost of the exporter, in CPUs: 0.01 is a hundredth of one.
@@ -56,7 +56,11 @@ const NOT_ENTERED: &str = "stages, losses and the verdict are those of one netwo
                            the machine's. An exporter with --netns measures another one";
 
 /// The page.
-pub fn page(frame: &Frame, governor: &Governor, interval_s: f64) -> serde_json::Result<String> {
+pub fn page(
+    frame: &WatchFrame,
+    governor: &Governor,
+    interval_s: f64,
+) -> serde_json::Result<String> {
     let course = governor.course();
     let mut not_measured = frame.gaps.clone();
     not_measured.insert(NAMESPACES.into(), NOT_ENTERED.into());
@@ -65,7 +69,7 @@ pub fn page(frame: &Frame, governor: &Governor, interval_s: f64) -> serde_json::
         window_number: frame.number,
         window_at_unix_s: frame.at_unix_s,
         window_s: frame.window_s,
-        has_probes: !frame.gaps.contains_key(Frame::ALL_PROBES),
+        has_probes: !frame.gaps.contains_key(WatchFrame::ALL_PROBES),
         sampled: frame.sampled.clone(),
         not_measured,
         budget: ExportBudget {
@@ -90,7 +94,7 @@ mod tests {
     #[test]
     fn what_is_not_measured_has_its_reason() {
         let gaps = [("BPF probes".to_owned(), "needs CAP_BPF".to_owned())].into();
-        let frame = Frame { number: 3, window_s: 10.0, gaps, ..Frame::default() };
+        let frame = WatchFrame { number: 3, window_s: 10.0, gaps, ..WatchFrame::default() };
         let text = page(&frame, &Governor::new(0.02), 10.0).unwrap();
         let read: Envelope<Value, ExportStatus> = serde_json::from_str(&text).unwrap();
         assert_eq!(read.schema, "rxpath/export-status/1.0");

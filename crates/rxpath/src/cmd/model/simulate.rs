@@ -6,7 +6,7 @@ use rxpath_lab::predict::{directory, simulation};
 use rxpath_model::sim::outcome::Figures;
 use rxpath_model::sim::{self, Parameters, SimulationOutcome, Values};
 use rxpath_record::ledger::Ledger;
-use rxpath_record::verdict::Verdict;
+use rxpath_record::verdict::DiagnosisVerdict;
 
 use super::calibration::{load, load_for};
 use crate::cmd::prelude::*;
@@ -65,7 +65,7 @@ pub struct Simulated {
     /// Where every packet went.
     ledger: Ledger,
     /// The stage that limits.
-    verdict: Verdict,
+    verdict: DiagnosisVerdict,
     /// The run directory, if one was requested.
     run: Option<PathBuf>,
 }

@@ -8,6 +8,7 @@ use rxpath_load::udp::result::{self as udp, LoadResult, ServeResult};
 use rxpath_load::{http::load::result as http_load, http::serve::result as http_serve};
 use rxpath_record::capacity::Capacity;
 use rxpath_record::schema::printed;
+use rxpath_record::watch;
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
@@ -47,10 +48,7 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("model-calibrate", printed::<Envelope<Value, rxpath_model::calibration::Calibration>>()),
         ("model-validate", printed::<Envelope<Value, crate::cmd::model::Validation>>()),
         ("model-simulate", printed::<Envelope<Value, crate::cmd::model::Simulated>>()),
-        (
-            "watch",
-            printed::<Envelope<rxpath_record::watch::Settings, rxpath_record::watch::Frame>>(),
-        ),
+        ("watch", printed::<Envelope<watch::WatchSettings, watch::WatchFrame>>()),
         ("export-status", printed::<Envelope<Value, crate::cmd::export::status::ExportStatus>>()),
         ("list", printed::<Envelope<Value, crate::cmd::list::ListResult>>()),
         ("explain", printed::<Envelope<Value, Vec<crate::output::explain::Explained>>>()),
@@ -79,7 +77,6 @@ fn all() -> Vec<(&'static str, Schema)> {
 
 /// The schemas of single lines of JSON Lines streams; `schema` in the first line of a stream names one.
 fn lines() -> [(&'static str, Schema); 9] {
-    use rxpath_record::watch;
     [
         ("serve-udp-line", printed::<Line<Value, udp::Interval, ServeResult>>()),
         ("load-udp-line", printed::<Line<Value, udp::Interval, LoadResult>>()),
@@ -92,7 +89,10 @@ fn lines() -> [(&'static str, Schema); 9] {
             printed::<Line<Value, http_serve::Interval, http_serve::ServeResult>>(),
         ),
         ("load-http-line", printed::<Line<Value, http_load::Interval, http_load::LoadResult>>()),
-        ("watch-line", printed::<Line<watch::Settings, watch::Frame, watch::Frame>>()),
+        (
+            "watch-line",
+            printed::<Line<watch::WatchSettings, watch::WatchFrame, watch::WatchFrame>>(),
+        ),
     ]
 }
 
@@ -191,7 +191,7 @@ fn requires_what_is_always_printed<T: Default + Serialize + JsonSchema>(schema: 
 #[test]
 fn what_is_always_printed_is_required() {
     use rxpath_core::measured::{CpuTime, IrqLine, NapiPolls, ProbeCost, StageTimes};
-    use rxpath_record::evidence::{Evidence, TcpUse};
+    use rxpath_record::evidence::{TcpUse, WindowEvidence};
     let all: BTreeMap<&str, Schema> = all().into_iter().collect();
     let steal = &all["steal"];
     requires_what_is_always_printed::<rxpath_bpf::steal::TaskTaken>(steal);
@@ -203,6 +203,6 @@ fn what_is_always_printed_is_required() {
     requires_what_is_always_printed::<IrqLine>(trace);
     requires_what_is_always_printed::<StageTimes>(trace);
     let diagnose = &all["diagnose"];
-    requires_what_is_always_printed::<Evidence>(diagnose);
+    requires_what_is_always_printed::<WindowEvidence>(diagnose);
     requires_what_is_always_printed::<TcpUse>(diagnose);
 }

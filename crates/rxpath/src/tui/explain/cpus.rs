@@ -2,14 +2,14 @@
 
 use rxpath_core::CpuList;
 use rxpath_core::number::{percent, si};
-use rxpath_record::watch::{CpuRow, Frame};
+use rxpath_record::watch::{CpuRow, WatchFrame};
 
 /// From this share on, it is mentioned.
 const NOTABLE: f64 = 0.02;
 /// Above this share the CPU has no time to spare.
 const FULL: f64 = 0.9;
 
-pub(super) fn words(cpu: &CpuRow, frame: &Frame) -> Vec<String> {
+pub(super) fn words(cpu: &CpuRow, frame: &WatchFrame) -> Vec<String> {
     let mut words = vec![spent(cpu)];
     words.extend(relief(cpu, frame));
     words
@@ -44,7 +44,7 @@ fn spent(cpu: &CpuRow) -> String {
     words + "."
 }
 
-fn relief(cpu: &CpuRow, frame: &Frame) -> Vec<String> {
+fn relief(cpu: &CpuRow, frame: &WatchFrame) -> Vec<String> {
     let mut words = Vec::new();
     let net = cpu.net_softirq_ratio.value().copied().unwrap_or(cpu.softirq_ratio);
     let queues = queues(cpu, frame);
@@ -86,7 +86,7 @@ fn relief(cpu: &CpuRow, frame: &Frame) -> Vec<String> {
 }
 
 /// The queues whose interrupts this CPU handles.
-fn queues(cpu: &CpuRow, frame: &Frame) -> String {
+fn queues(cpu: &CpuRow, frame: &WatchFrame) -> String {
     let here = frame.queues.iter().filter(|queue| {
         let cpus = queue.cpus.value().and_then(|text| text.parse::<CpuList>().ok());
         cpus.is_some_and(|cpus| cpus.as_slice().contains(&cpu.cpu))

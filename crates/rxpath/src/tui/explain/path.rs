@@ -1,12 +1,12 @@
 //! A stage of the path: the verdict with its remedies, then the stage's function and its losses.
 
 use rxpath_core::number::si;
-use rxpath_record::verdict::Verdict;
-use rxpath_record::watch::{Frame, PathStage, StageRow};
+use rxpath_record::verdict::DiagnosisVerdict;
+use rxpath_record::watch::{PathStage, StageRow, WatchFrame};
 
 use crate::tui::sheet::stage_name;
 
-pub(super) fn words(stage: Option<&StageRow>, frame: &Frame) -> Vec<String> {
+pub(super) fn words(stage: Option<&StageRow>, frame: &WatchFrame) -> Vec<String> {
     let mut words = Vec::new();
     let verdict = frame.verdict.as_ref();
     if let Some(verdict) = verdict {
@@ -19,7 +19,7 @@ pub(super) fn words(stage: Option<&StageRow>, frame: &Frame) -> Vec<String> {
     words
 }
 
-fn grounds(verdict: &Verdict) -> Vec<String> {
+fn grounds(verdict: &DiagnosisVerdict) -> Vec<String> {
     let lines = verdict.evidence.iter();
     let mut words: Vec<String> =
         lines.map(|line| format!("- {} [{}]", line.text, line.source)).collect();

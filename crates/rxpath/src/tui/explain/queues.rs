@@ -1,7 +1,7 @@
 //! A receive queue: its share of the device, how it is polled, what it loses.
 
 use rxpath_core::number::si;
-use rxpath_record::watch::{Frame, QueueRow};
+use rxpath_record::watch::{QueueRow, WatchFrame};
 
 /// If this share of polls uses up the budget, the CPU lags behind.
 const EXHAUSTED: f64 = 0.2;
@@ -10,7 +10,7 @@ const FEW: f64 = 2.0;
 /// Interrupts per second from which on this is mentioned.
 const MANY_PER_S: f64 = 10_000.0;
 
-pub(super) fn words(queue: &QueueRow, frame: &Frame) -> Vec<String> {
+pub(super) fn words(queue: &QueueRow, frame: &WatchFrame) -> Vec<String> {
     let name = format!("{} queue {}", queue.device, queue.queue);
     let mut words = vec![moved(&name, queue, frame)];
     words.extend(spread(queue, frame));
@@ -26,7 +26,7 @@ pub(super) fn words(queue: &QueueRow, frame: &Frame) -> Vec<String> {
     words
 }
 
-fn moved(name: &str, queue: &QueueRow, frame: &Frame) -> String {
+fn moved(name: &str, queue: &QueueRow, frame: &WatchFrame) -> String {
     let Some(pps) = queue.packets_pps.value() else {
         let why = queue.packets_pps.gap().unwrap_or_default();
         return format!("{name}: its packets are not known: {why}.");
@@ -42,11 +42,11 @@ fn moved(name: &str, queue: &QueueRow, frame: &Frame) -> String {
     words + "."
 }
 
-fn siblings<'a>(queue: &'a QueueRow, frame: &'a Frame) -> impl Iterator<Item = &'a QueueRow> {
+fn siblings<'a>(queue: &'a QueueRow, frame: &'a WatchFrame) -> impl Iterator<Item = &'a QueueRow> {
     frame.queues.iter().filter(|one| one.device == queue.device)
 }
 
-fn spread(queue: &QueueRow, frame: &Frame) -> Option<String> {
+fn spread(queue: &QueueRow, frame: &WatchFrame) -> Option<String> {
     let pps = *queue.packets_pps.value()?;
     let rates: Vec<f64> =
         siblings(queue, frame).filter_map(|one| one.packets_pps.value().copied()).collect();

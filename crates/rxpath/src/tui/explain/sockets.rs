@@ -2,14 +2,14 @@
 
 use rxpath_core::Bytes;
 use rxpath_core::number::si;
-use rxpath_record::watch::{Frame, SocketRow, TaskRow};
+use rxpath_record::watch::{SocketRow, TaskRow, WatchFrame};
 
 /// A program that is on a CPU for more than this share reads as fast as it can.
 const BUSY: f64 = 0.8;
 /// Above this fill level there is no space for a burst.
 const FULL: f64 = 0.5;
 
-pub(super) fn words(socket: &SocketRow, frame: &Frame) -> Vec<String> {
+pub(super) fn words(socket: &SocketRow, frame: &WatchFrame) -> Vec<String> {
     let mut words = vec![filled(socket), owners(socket, frame)];
     words.extend(remedy(socket, frame));
     words
@@ -45,7 +45,7 @@ fn filled(socket: &SocketRow) -> String {
 }
 
 /// The threads of the programs that have it open, if they are among the tasks.
-fn threads<'a>(socket: &'a SocketRow, frame: &'a Frame) -> impl Iterator<Item = &'a TaskRow> {
+fn threads<'a>(socket: &'a SocketRow, frame: &'a WatchFrame) -> impl Iterator<Item = &'a TaskRow> {
     frame.tasks.iter().filter(|task| {
         let of = if task.process == 0 { task.pid } else { task.process };
         socket.processes.iter().any(|name| name.ends_with(&format!("({of})")))
@@ -53,11 +53,11 @@ fn threads<'a>(socket: &'a SocketRow, frame: &'a Frame) -> impl Iterator<Item = 
 }
 
 /// The thread that ran most.
-fn reader<'a>(socket: &'a SocketRow, frame: &'a Frame) -> Option<&'a TaskRow> {
+fn reader<'a>(socket: &'a SocketRow, frame: &'a WatchFrame) -> Option<&'a TaskRow> {
     threads(socket, frame).max_by(|a, b| a.on_cpu_ratio.total_cmp(&b.on_cpu_ratio))
 }
 
-fn owners(socket: &SocketRow, frame: &Frame) -> String {
+fn owners(socket: &SocketRow, frame: &WatchFrame) -> String {
     if socket.processes.is_empty() {
         let why = if socket.processes_gap.is_empty() {
             "no visible program (root sees all)"
@@ -82,7 +82,7 @@ fn owners(socket: &SocketRow, frame: &Frame) -> String {
     words
 }
 
-fn remedy(socket: &SocketRow, frame: &Frame) -> Option<String> {
+fn remedy(socket: &SocketRow, frame: &WatchFrame) -> Option<String> {
     let loses = socket.drops_pps > 0.0;
     if socket.protocol == "tcp-listen" {
         let full = socket.queued_max >= socket.limit && socket.limit > 0;

@@ -2,12 +2,12 @@
 
 use rxpath_core::number::percent;
 use rxpath_core::{CpuList, Fact};
-use rxpath_record::watch::{Frame, TaskRow};
+use rxpath_record::watch::{TaskRow, WatchFrame};
 
 /// From this share on, a remedy is shown.
 const NOTABLE: f64 = 0.05;
 
-pub(super) fn words(task: &TaskRow, frame: &Frame) -> Vec<String> {
+pub(super) fn words(task: &TaskRow, frame: &WatchFrame) -> Vec<String> {
     let mut words = vec![had(task), taken(task)];
     words.extend(remedies(task, frame));
     words
@@ -57,7 +57,7 @@ fn taken(task: &TaskRow) -> String {
     words + "."
 }
 
-fn remedies(task: &TaskRow, frame: &Frame) -> Vec<String> {
+fn remedies(task: &TaskRow, frame: &WatchFrame) -> Vec<String> {
     let mut words = Vec::new();
     if matches!(task.kind.as_str(), "ksoftirqd" | "napi") {
         words.push(

@@ -1,6 +1,6 @@
 //! The CPUs as rows.
 
-use rxpath_record::watch::{CpuRow, Frame};
+use rxpath_record::watch::{CpuRow, WatchFrame};
 
 use super::{Cell, Columns, Sheet, Told, number, per_s, percent, told, word};
 
@@ -17,7 +17,7 @@ const COLUMNS: Columns<CpuRow, 10> = [
     (word("busiest task", 14), |it| Cell::text(it.busiest_task.clone())),
 ];
 
-pub(super) fn sheet(frame: &Frame) -> Sheet {
+pub(super) fn sheet(frame: &WatchFrame) -> Sheet {
     Sheet::of(&frame.cpus, COLUMNS, row, "CPU times could not be read")
 }
 

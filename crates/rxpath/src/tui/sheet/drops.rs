@@ -1,6 +1,6 @@
 //! The drops as rows.
 
-use rxpath_record::watch::{DropRow, Frame};
+use rxpath_record::watch::{DropRow, WatchFrame};
 
 use super::{Cell, Columns, Sheet, Told, number, per_s, word};
 
@@ -17,7 +17,7 @@ const COLUMNS: Columns<DropRow, 7> = [
     (word("place", 20), |it| Cell::text(it.place.clone())),
 ];
 
-pub(super) fn sheet(frame: &Frame) -> Sheet {
+pub(super) fn sheet(frame: &WatchFrame) -> Sheet {
     Sheet::of(&frame.drops, COLUMNS, row, "nothing was dropped since watching began")
 }
 

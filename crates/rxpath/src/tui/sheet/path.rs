@@ -1,7 +1,7 @@
 //! The stages as rows, with the counters behind their numbers.
 
 use rxpath_core::number::si;
-use rxpath_record::watch::{Frame, PathStage, StageRow};
+use rxpath_record::watch::{PathStage, StageRow, WatchFrame};
 
 use super::{Cell, Sheet, SheetRow, number, percent, told, word};
 use crate::tui::mark::Mark;
@@ -19,7 +19,7 @@ pub fn name(stage: PathStage) -> &'static str {
     }
 }
 
-pub(super) fn sheet(frame: &Frame) -> Sheet {
+pub(super) fn sheet(frame: &WatchFrame) -> Sheet {
     Sheet {
         columns: vec![
             word("stage", 10),
@@ -34,7 +34,7 @@ pub(super) fn sheet(frame: &Frame) -> Sheet {
     }
 }
 
-fn row(stage: &StageRow, frame: &Frame) -> SheetRow {
+fn row(stage: &StageRow, frame: &WatchFrame) -> SheetRow {
     let limits = frame.limit() == Some(stage.stage);
     let shown = if limits { format!("▶{}", name(stage.stage)) } else { name(stage.stage).into() };
     let mut first = Cell::text(shown);

@@ -1,6 +1,6 @@
 //! The receive queues as rows.
 
-use rxpath_record::watch::{Frame, QueueRow};
+use rxpath_record::watch::{QueueRow, WatchFrame};
 
 use super::{Cell, Columns, Sheet, Told, number, per_s, percent, told, word};
 
@@ -16,7 +16,7 @@ const COLUMNS: Columns<QueueRow, 9> = [
     (number("per poll", 8), |it| Cell::fact(&it.packets_per_poll, Cell::rate)),
 ];
 
-pub(super) fn sheet(frame: &Frame) -> Sheet {
+pub(super) fn sheet(frame: &WatchFrame) -> Sheet {
     Sheet::of(&frame.queues, COLUMNS, row, "no device but loopback has a queue here")
 }
 

@@ -1,7 +1,7 @@
 //! The sockets as rows.
 
 use rxpath_core::Bytes;
-use rxpath_record::watch::{Frame, SocketRow};
+use rxpath_record::watch::{SocketRow, WatchFrame};
 
 use super::{Cell, Columns, Sheet, Told, number, per_s, percent, word};
 
@@ -18,7 +18,7 @@ const COLUMNS: Columns<SocketRow, 7> = [
     }),
 ];
 
-pub(super) fn sheet(frame: &Frame) -> Sheet {
+pub(super) fn sheet(frame: &WatchFrame) -> Sheet {
     let empty = format!("nothing waits in any of {} sockets", frame.sockets_count);
     Sheet::of(&frame.sockets, COLUMNS, row, empty)
 }

@@ -1,7 +1,7 @@
 //! The tasks as rows: their CPU time and what was taken from them.
 
 use rxpath_core::{CpuList, Fact};
-use rxpath_record::watch::{Frame, TaskRow};
+use rxpath_record::watch::{TaskRow, WatchFrame};
 
 use super::{Cell, Columns, Sheet, Told, number, percent, told, word};
 
@@ -17,7 +17,7 @@ const COLUMNS: Columns<TaskRow, 9> = [
     (word("taken by", 14), |it| Cell::text(it.taken_by.clone())),
 ];
 
-pub(super) fn sheet(frame: &Frame) -> Sheet {
+pub(super) fn sheet(frame: &WatchFrame) -> Sheet {
     Sheet::of(&frame.tasks, COLUMNS, row, "no task ran, or none is visible")
 }
 

@@ -3,7 +3,7 @@
 use ratatui::text::{Line, Span};
 use rxpath_core::Fact;
 use rxpath_core::number::si;
-use rxpath_record::watch::{Frame, PathStage, StageRow};
+use rxpath_record::watch::{PathStage, StageRow, WatchFrame};
 
 use crate::tui::mark::Mark;
 use crate::tui::palette::Palette;
@@ -14,7 +14,7 @@ use crate::tui::text::{QUIET, elsewhere};
 pub const HEIGHT: u16 = 5;
 
 /// The columns, in this width.
-pub fn lines<'a>(frame: &Frame, width: u16, palette: Palette) -> Vec<Line<'a>> {
+pub fn lines<'a>(frame: &WatchFrame, width: u16, palette: Palette) -> Vec<Line<'a>> {
     let each = usize::from(width) / PathStage::ALL.len();
     let limit = frame.limit();
     let row = |cell: &dyn Fn(&StageRow) -> (Vec<String>, Mark)| {
@@ -105,7 +105,7 @@ fn fit(texts: &[String], width: usize) -> String {
 
 /// The verdict, and packets that went to other namespaces; for a view that wraps. If the verdict names no limit, losses
 /// come first: they may be too small for a rule.
-pub fn limit<'a>(frame: &Frame, palette: Palette) -> Vec<Line<'a>> {
+pub fn limit<'a>(frame: &WatchFrame, palette: Palette) -> Vec<Line<'a>> {
     let mut lines = vec![verdict(frame, palette)];
     lines.extend(elsewhere(frame).map(|text| Line::styled(text, palette.style(Mark::Warn))));
     lines
@@ -131,7 +131,7 @@ pub fn height(lines: &[Line<'_>], width: u16) -> u16 {
     u16::try_from(lines.iter().map(of).sum::<usize>()).unwrap_or(u16::MAX)
 }
 
-fn verdict<'a>(frame: &Frame, palette: Palette) -> Line<'a> {
+fn verdict<'a>(frame: &WatchFrame, palette: Palette) -> Line<'a> {
     let judged = frame.verdict.as_ref().map(|verdict| {
         let sure = format!("{:?}", verdict.confidence).to_lowercase();
         format!("{} ({sure} evidence)", verdict.sentence)
@@ -151,7 +151,7 @@ fn verdict<'a>(frame: &Frame, palette: Palette) -> Line<'a> {
     ])
 }
 
-fn losses(frame: &Frame) -> Vec<String> {
+fn losses(frame: &WatchFrame) -> Vec<String> {
     let losing = frame.stages.iter().filter_map(|stage| {
         let rate = stage.drops_pps.value().filter(|rate| **rate > 0.0)?;
         let note = if stage.note.is_empty() { String::new() } else { format!(" ({})", stage.note) };

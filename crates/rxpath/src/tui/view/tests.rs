@@ -5,22 +5,23 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 use rxpath_core::Fact;
-use rxpath_record::verdict::{Confidence, EvidenceLine, Stage, Verdict};
+use rxpath_record::verdict::{Confidence, DiagnosisVerdict, EvidenceLine, Stage};
 use rxpath_record::watch::{
-    CpuRow, DropRow, Frame, PathStage, ProbeShare, QueueRow, Settings, SocketRow, StageRow, TaskRow,
+    CpuRow, DropRow, PathStage, ProbeShare, QueueRow, SocketRow, StageRow, TaskRow, WatchFrame,
+    WatchSettings,
 };
 
 use super::*;
 use crate::tui::input::Command;
 
 /// A host with so many CPUs, whose reader is too slow.
-pub fn busy_frame(cpus: u32) -> Frame {
-    Frame {
+pub fn busy_frame(cpus: u32) -> WatchFrame {
+    WatchFrame {
         number: 7,
         at_unix_s: 1_700_000_000.0,
         window_s: 1.0,
         stages: PathStage::ALL.into_iter().map(stage).collect(),
-        verdict: Some(Verdict {
+        verdict: Some(DiagnosisVerdict {
             stage: Stage::Application,
             cpu: Some(1),
             confidence: Confidence::Strong,
@@ -73,7 +74,7 @@ pub fn busy_frame(cpus: u32) -> Frame {
             map_bytes: 9_542_042,
             ..ProbeShare::default()
         }),
-        ..Frame::default()
+        ..WatchFrame::default()
     }
 }
 
@@ -140,11 +141,11 @@ fn task(comm: &str, taken: f64) -> TaskRow {
 }
 
 fn app(cpus: u32) -> App {
-    let settings = Settings {
+    let settings = WatchSettings {
         host: "db-1".into(),
         kernel: "6.18.0".into(),
         interval_s: 1.0,
-        ..Settings::default()
+        ..WatchSettings::default()
     };
     let mut app = App::new(settings, None);
     app.take(busy_frame(cpus), None);
@@ -390,6 +391,6 @@ fn any_size_is_drawn_without_panic() {
 
 #[test]
 fn before_the_first_frame_it_says_so() {
-    let app = App::new(Settings { interval_s: 2.0, ..Settings::default() }, None);
+    let app = App::new(WatchSettings { interval_s: 2.0, ..WatchSettings::default() }, None);
     assert!(text(&drawn(&app, (80, 24), false)).contains("the first sample takes 2.0 s"));
 }

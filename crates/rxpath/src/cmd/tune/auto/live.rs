@@ -22,7 +22,7 @@ use rxpath_lab::search::live::slices::Slices;
 use rxpath_lab::search::live::{Start, Times};
 use rxpath_record::run::run_id;
 use rxpath_record::verdict::Stage;
-use rxpath_record::watch::Slice;
+use rxpath_record::watch::TrafficSlice;
 use rxpath_tune::auto::{self, Candidate, Failed, MetricGuard};
 use rxpath_tune::persist::Home;
 use rxpath_tune::plan::LeftOut;
@@ -315,7 +315,7 @@ impl Search<'_> {
     /// The default guards, as far as they can be measured here; those that were asked for must be.
     fn complete(
         &mut self,
-        slice: &Slice,
+        slice: &TrafficSlice,
         is_default: bool,
         without_probes: Option<&str>,
     ) -> Result<(), LiveSearchStop> {
