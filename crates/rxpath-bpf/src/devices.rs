@@ -67,7 +67,7 @@ pub fn devices(napis: &[NapiPolls]) -> Vec<DevicePolls> {
 
 /// A NAPI of the machine.
 #[derive(Clone, Copy, Debug)]
-pub struct Napi {
+pub struct NapiInstance {
     /// Inode of its device's network namespace.
     pub netns: u32,
     /// Device index there.
@@ -77,7 +77,7 @@ pub struct Napi {
 }
 
 /// Adds the receive queue to each NAPI of this network namespace, where the kernel reports it (6.8).
-pub fn name_queues<'a>(napis: impl Iterator<Item = (Napi, &'a mut Option<u32>)>) {
+pub fn name_queues<'a>(napis: impl Iterator<Item = (NapiInstance, &'a mut Option<u32>)>) {
     let Ok(here) = network_namespace() else { return };
     let Ok(mut netlink) = Netlink::generic() else { return };
     let mut queues: HashMap<u32, HashMap<u32, u32>> = HashMap::new();

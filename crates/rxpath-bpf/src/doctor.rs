@@ -15,7 +15,7 @@ use crate::{account, drops, locks, polls, queues, reads, reuseport, stages};
 
 /// One checked item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// `privilege`, `kernel`, `hardware`, `lab`.
     pub area: String,
     /// What.
@@ -30,7 +30,7 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosis {
     /// Each finding.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DoctorFinding>,
     /// The programs of each probe, loaded one by one where this process may.
     pub probes: Vec<ProbeState>,
 }
@@ -55,12 +55,12 @@ pub fn examine(root: &Root) -> Diagnosis {
     Diagnosis { findings, probes: probes(root) }
 }
 
-fn finding(area: &str, what: &str, state: Fact<String>, without_it: &str) -> Finding {
+fn finding(area: &str, what: &str, state: Fact<String>, without_it: &str) -> DoctorFinding {
     let without_it = if state.value().is_some() { String::new() } else { without_it.into() };
-    Finding { area: area.into(), what: what.into(), state, without_it }
+    DoctorFinding { area: area.into(), what: what.into(), state, without_it }
 }
 
-fn privileges() -> Vec<Finding> {
+fn privileges() -> Vec<DoctorFinding> {
     let needed = [
         (Capability::CAP_BPF, "trace, steal (load BPF programs)"),
         (Capability::CAP_PERFMON, "trace, steal (attach BPF programs)"),
@@ -86,7 +86,7 @@ fn privileges() -> Vec<Finding> {
         .collect()
 }
 
-fn kernel(root: &Root) -> Vec<Finding> {
+fn kernel(root: &Root) -> Vec<DoctorFinding> {
     let there = |path: &str, why: &str| {
         if root.exists(path) { Fact::ok(path.to_owned()) } else { Fact::absent(why.to_owned()) }
     };
@@ -124,7 +124,7 @@ fn kernel(root: &Root) -> Vec<Finding> {
     ]
 }
 
-fn mechanisms(root: &Root) -> Vec<Finding> {
+fn mechanisms(root: &Root) -> Vec<DoctorFinding> {
     let counters = fact(rxpath_host::read::procfs::softnet::read(root))
         .map(|lines| format!("softnet_stat of {} CPUs", lines.len()));
     let kprobe = root.exists("/sys/bus/event_source/devices/kprobe/type");
@@ -160,7 +160,7 @@ fn mechanisms(root: &Root) -> Vec<Finding> {
     ]
 }
 
-fn lab_finding(can: &CanRun) -> Finding {
+fn lab_finding(can: &CanRun) -> DoctorFinding {
     let state = if can.is_ok() {
         Fact::ok("two network namespaces can be made".into())
     } else {
@@ -218,7 +218,8 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(tree.path().join("proc")).unwrap();
         let root = Root::tree(tree.path()).unwrap();
-        let found: Vec<Finding> = kernel(&root).into_iter().chain(mechanisms(&root)).collect();
+        let found: Vec<DoctorFinding> =
+            kernel(&root).into_iter().chain(mechanisms(&root)).collect();
         for what in ["types (BTF)", "counters of /proc", "kprobes", "performance counters (PMU)"] {
             let of = found.iter().find(|f| f.what == what).unwrap();
             assert!(of.state.value().is_none() && !of.without_it.is_empty(), "{of:?}");

@@ -44,7 +44,7 @@ pub struct Drops {
 
 /// Drops of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Drop {
+pub struct SkbDrop {
     /// The kernel function that dropped, with the offset in it.
     pub place: String,
     /// The kernel's drop reason: `SOCKET_RCVBUFF`. **Source** `enum skb_drop_reason` of the running kernel's BTF.
@@ -177,7 +177,7 @@ impl Drops {
     ///
     /// **Cost** reads `/proc/kallsyms` (some 10 ms) when a place drops for the first time, and the descriptors of all
     /// processes when a socket does.
-    pub fn read(&self) -> Result<Vec<Drop>, HostError> {
+    pub fn read(&self) -> Result<Vec<SkbDrop>, HostError> {
         let entries = self.loaded.entries("drops")?;
         let folded = self.loaded.entries("folded")?;
         let mut places = self.places.borrow_mut();
@@ -194,10 +194,10 @@ impl Drops {
             owners.extend(new.into_iter().map(|inode| (inode, Vec::new())));
             owners.extend(found);
         }
-        let mut drops: Vec<Drop> =
+        let mut drops: Vec<SkbDrop> =
             entries.iter().map(|(key, value)| row(key, value, &places, &self.reasons)).collect();
         let folded = folded.iter().map(|(key, value)| row(key, value, &places, &self.reasons));
-        drops.extend(folded.map(|row| Drop { folded: true, ..row }));
+        drops.extend(folded.map(|row| SkbDrop { folded: true, ..row }));
         for drop in &mut drops {
             drop.processes = owners.get(&drop.socket_inode).cloned().unwrap_or_default();
         }
@@ -233,7 +233,7 @@ fn protocol_name(ether_type: u16) -> String {
 }
 
 /// `struct drop_key` and `struct drop_row`.
-fn row(key: &[u8], value: &[u8], places: &Places, reasons: &Reasons) -> Drop {
+fn row(key: &[u8], value: &[u8], places: &Places, reasons: &Reasons) -> SkbDrop {
     let mut k = Fields::of(key);
     let (location, socket_inode) = (k.u64(), k.u64());
     let (reason, ifindex, netns, protocol, port) = (k.u32(), k.u32(), k.u32(), k.u16(), k.u16());
@@ -241,7 +241,7 @@ fn row(key: &[u8], value: &[u8], places: &Places, reasons: &Reasons) -> Drop {
     let [packets, bytes, first_ns, last_ns] = f.array::<4>();
     let (pid, transport) = (f.u32(), f.u32());
     let (comm, dev) = (f.text(16), f.text(16));
-    Drop {
+    SkbDrop {
         place: places.name(location),
         reason: reasons.name(reason),
         dev: Some(dev).filter(|dev| !dev.is_empty()),

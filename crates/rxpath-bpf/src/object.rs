@@ -161,7 +161,7 @@ pub struct ProgramState {
 }
 
 /// Key and value of a map's entry.
-pub type Entry = (Vec<u8>, Vec<u8>);
+pub type MapEntry = (Vec<u8>, Vec<u8>);
 
 /// What takes the entries of a map, key and value, one after the other.
 pub type Give<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<(), HostError>;

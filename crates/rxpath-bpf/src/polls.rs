@@ -76,7 +76,7 @@ pub struct Polls {
 
 /// Number of events that run the programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Events {
+pub struct EventCounts {
     /// Softirqs, of all kinds.
     pub softirqs: u64,
     /// Hard interrupts.
@@ -163,8 +163,8 @@ impl Polls {
     }
 
     /// What made the programs run so far, on all CPUs.
-    pub fn events(&self) -> Result<Events, HostError> {
-        let mut events = Events::default();
+    pub fn events(&self) -> Result<EventCounts, HostError> {
+        let mut events = EventCounts::default();
         for cpu in self.counted() {
             let (row, _) = cpu_row(cpu, &self.loaded.value("cpus", cpu)?);
             events.softirqs += row.softirqs.iter().map(|softirq| softirq.runs_count).sum::<u64>();

@@ -47,7 +47,7 @@ const NICE: i32 = 19;
 
 /// The running probe.
 #[derive(Debug)]
-pub struct Queues {
+pub struct SocketQueues {
     loaded: Loaded,
     looker: Option<JoinHandle<Result<(), HostError>>>,
     shared: Arc<Shared>,
@@ -116,13 +116,13 @@ pub struct Waited {
     pub cpu: Duration,
 }
 
-impl Probe for Queues {
+impl Probe for SocketQueues {
     fn loaded(&self) -> &Loaded {
         &self.loaded
     }
 }
 
-impl Queues {
+impl SocketQueues {
     /// Loads, attaches, and starts scanning.
     ///
     /// **Errors** when neither iterator loads, or the namespace can't be entered.
@@ -185,7 +185,7 @@ impl Queues {
     }
 }
 
-impl Drop for Queues {
+impl Drop for SocketQueues {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(looker) = self.looker.take() {

@@ -16,7 +16,7 @@ use crate::filter::Filter;
 use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, WANTED, compiled, map, program};
 use crate::probe::Probe;
 pub use crate::turns::Pace;
-use crate::turns::{Around, PacketHooks, Step};
+use crate::turns::{Around, PacketHooks, TurnStep};
 use ports::PortPackets;
 use read_hook::{ReadHook, Unread};
 use row::{add_row, lost, outlier};
@@ -221,12 +221,12 @@ impl Stages {
 
     /// With [`Pace::OnCall`]: a turn begins.
     pub fn begin_turn(&mut self) {
-        self.take(Step::Begin);
+        self.take(TurnStep::Begin);
     }
 
     /// With [`Pace::OnCall`]: the turn ends. The hook of reads stays until all is read or [`Stages::give_up_reads`].
     pub fn end_turn(&mut self) {
-        self.take(Step::End);
+        self.take(TurnStep::End);
     }
 
     /// Takes the hook of reads away after a turn, although something may be unread.
@@ -252,7 +252,7 @@ impl Stages {
         Ok(rows.iter().map(|(key, value)| ports::row(key, value)).collect())
     }
 
-    fn take(&mut self, step: Step) {
+    fn take(&mut self, step: TurnStep) {
         if self.stopped.is_none()
             && let Err(error) = self.turn(step)
         {
@@ -261,9 +261,9 @@ impl Stages {
         }
     }
 
-    fn turn(&mut self, step: Step) -> Result<(), HostError> {
+    fn turn(&mut self, step: TurnStep) -> Result<(), HostError> {
         // What is received in a turn may be read at once.
-        if step == Step::Begin {
+        if step == TurnStep::Begin {
             self.reads.attach(&mut self.loaded)?;
         }
         let received = |loaded: &Loaded| received(loaded, &self.cpus);

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::Reading;
 use crate::account::calibrate::Calibration;
 use crate::account::row::CpuWindow;
-use crate::devices::{self, Napi};
+use crate::devices::{self, NapiInstance};
 use crate::object::ProgramState;
 use crate::probe::missing;
 
@@ -87,7 +87,7 @@ pub struct Steal {
     pub probes: Vec<ProgramState>,
     /// The victim that was run for this, with the time it asked for and the time it got.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub victim: Option<probe::Victim>,
+    pub victim: Option<probe::StealVictim>,
 }
 
 impl Steal {
@@ -95,14 +95,15 @@ impl Steal {
     pub fn name_queues(&mut self) {
         let taken = self.tasks.iter_mut().flat_map(|task| &mut task.row.taken_by);
         let taken = taken.chain(self.victim.iter_mut().flat_map(|victim| &mut victim.row.taken_by));
-        let napi = |by: &TakenBy| Napi { netns: by.netns, ifindex: by.ifindex, id: by.napi_id };
+        let napi =
+            |by: &TakenBy| NapiInstance { netns: by.netns, ifindex: by.ifindex, id: by.napi_id };
         devices::name_queues(taken.map(|by| (napi(by), &mut by.queue)));
     }
 }
 
 /// The inputs of the answer.
 #[derive(Debug)]
-pub struct Evidence<'a> {
+pub struct StealInputs<'a> {
     /// The first reading.
     pub before: &'a Reading,
     /// The last.
@@ -118,15 +119,15 @@ pub struct Evidence<'a> {
 }
 
 /// Makes the answer, and what to know before trusting it.
-pub fn answer(evidence: Evidence<'_>) -> (Steal, Vec<Warning>) {
-    answer_of(&evidence.after.since(evidence.before), evidence)
+pub fn answer(inputs: StealInputs<'_>) -> (Steal, Vec<Warning>) {
+    answer_of(&inputs.after.since(inputs.before), inputs)
 }
 
 /// The same for the window between the two readings.
-pub fn answer_of(window: &Reading, evidence: Evidence<'_>) -> (Steal, Vec<Warning>) {
-    let ticks = counted(tick_seconds(evidence.before, evidence.after), window);
-    let mut calibration = evidence.calibration;
-    let rows = rows::Rows::new(window, &ticks, &calibration);
+pub fn answer_of(window: &Reading, inputs: StealInputs<'_>) -> (Steal, Vec<Warning>) {
+    let ticks = counted(tick_seconds(inputs.before, inputs.after), window);
+    let mut calibration = inputs.calibration;
+    let rows = rows::StealRows::new(window, &ticks, &calibration);
     let (cpus, tasks) = (rows.cpus(), rows.tasks());
     let interrupts: f64 = cpus.iter().map(|cpu| cpu.interrupts_per_s).sum();
     // The value that stands for all: the mean over interrupts.
@@ -135,14 +136,14 @@ pub fn answer_of(window: &Reading, evidence: Evidence<'_>) -> (Steal, Vec<Warnin
     if interrupts > 0.0 && !calibration.points.is_empty() {
         calibration.irq_entry_us = estimated / interrupts;
     }
-    let cost = ProbeCost { lost_count: evidence.cost.lost_count + window.lost(), ..evidence.cost };
+    let cost = ProbeCost { lost_count: inputs.cost.lost_count + window.lost(), ..inputs.cost };
     let mut warnings = window.warnings.clone();
-    warnings.extend(told(&calibration, evidence.probes));
+    warnings.extend(told(&calibration, inputs.probes));
     warnings.extend(missed(window));
     let longest_ns = window.cpus.iter().map(CpuWindow::span_ns).max().unwrap_or(0);
     let window_s = longest_ns as f64 / 1e9;
-    let probes = evidence.probes.to_vec();
-    let flows_looked_s = evidence.flows_looked.as_secs_f64();
+    let probes = inputs.probes.to_vec();
+    let flows_looked_s = inputs.flows_looked.as_secs_f64();
     let steal = Steal {
         window_s,
         tasks,

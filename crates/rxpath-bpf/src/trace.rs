@@ -10,13 +10,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{PartMeter, own_cpu};
-use crate::devices::{self, DevicePolls, Napi};
-use crate::drops::{Drop, Drops};
+use crate::devices::{self, DevicePolls, NapiInstance};
+use crate::drops::{Drops, SkbDrop};
 use crate::filter::Filter;
 use crate::object::ProgramState;
 use crate::polls::{CpuPolls, Plugged, Polls};
 use crate::probe::{self, Probe};
-use crate::queues::{Queues, SocketQueue, Waited};
+use crate::queues::{SocketQueue, SocketQueues, Waited};
 use crate::squeezed::Squeezed;
 use crate::stages::{Pace, Stages};
 
@@ -27,7 +27,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(200);
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum TracePart {
     /// Why and where packets are dropped: one hook per drop.
     Drops,
     /// Stage latencies: two hooks per packet, one per poll and one per read; duty-cycled at high packet rates.
@@ -41,11 +41,11 @@ type Asked<T> = Option<Result<T, HostError>>;
 
 /// The running probes.
 #[derive(Debug)]
-pub struct Trace {
+pub struct TraceProbes {
     polls: Polls,
     drops: Asked<Drops>,
     stages: Asked<Stages>,
-    queues: Asked<Queues>,
+    queues: Asked<SocketQueues>,
     filter: Filter,
     /// The traced process, until it exits: another process may then get its pid.
     process: Option<ProcessId>,
@@ -59,7 +59,7 @@ pub struct Trace {
 
 /// Everything since the probes began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Traced {
+pub struct TraceReading {
     /// Time since the probes began.
     pub duration_s: f64,
     /// Each CPU.
@@ -72,7 +72,7 @@ pub struct Traced {
     /// Each interrupt line on each CPU.
     pub irqs: Vec<IrqLine>,
     /// Drops, the most packets first.
-    pub drops: Vec<Drop>,
+    pub drops: Vec<SkbDrop>,
     /// Latency of stages.
     pub stages: Vec<StageTimes>,
     /// How long packets were traced for it: the whole time, or duty-cycled where each packet would cost too much.
@@ -89,7 +89,7 @@ pub struct Traced {
     pub tcp_socket_looks_count: u64,
     /// Parts that were not traced because they were not requested: their lists are empty for this reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub left_out: Vec<Part>,
+    pub left_out: Vec<TracePart>,
     /// The programs, and what is not known without those that are missing.
     pub probes: Vec<ProgramState>,
     /// What the probes cost.
@@ -108,7 +108,7 @@ pub struct CpuTrace {
     pub time_squeeze_count: Option<u64>,
 }
 
-impl Trace {
+impl TraceProbes {
     /// Starts every probe that this kernel takes, `without` these parts, for about `window`. Counting begins when the
     /// last program is in place.
     ///
@@ -116,16 +116,16 @@ impl Trace {
     pub fn start(
         filter: &Filter,
         events: bool,
-        without: &[Part],
+        without: &[TracePart],
         pace: Pace,
         window: Duration,
     ) -> Result<Self, HostError> {
         let process = filter.process.map(|pid| ProcessId::of(pid as i32)).transpose()?;
         let wanted = |part| !without.contains(&part);
         let mut polls = Polls::load(filter, events)?;
-        let drops = wanted(Part::Drops).then(|| Drops::load(filter));
-        let stages = wanted(Part::Stages).then(|| Stages::load(filter, pace));
-        let queues = wanted(Part::Sockets).then(|| Queues::start(filter));
+        let drops = wanted(TracePart::Drops).then(|| Drops::load(filter));
+        let stages = wanted(TracePart::Stages).then(|| Stages::load(filter, pace));
+        let queues = wanted(TracePart::Sockets).then(|| SocketQueues::start(filter));
         polls.attach()?;
         let drops = and_then(drops, Drops::attach);
         let stages = and_then(stages, |stages| {
@@ -216,11 +216,11 @@ impl Trace {
         warnings
     }
 
-    fn left_out(&self) -> Vec<Part> {
+    fn left_out(&self) -> Vec<TracePart> {
         let parts = [
-            (Part::Drops, self.drops.is_none()),
-            (Part::Stages, self.stages.is_none()),
-            (Part::Sockets, self.queues.is_none()),
+            (TracePart::Drops, self.drops.is_none()),
+            (TracePart::Stages, self.stages.is_none()),
+            (TracePart::Sockets, self.queues.is_none()),
         ];
         parts.into_iter().filter(|(_, is_out)| *is_out).map(|(part, _)| part).collect()
     }
@@ -235,12 +235,15 @@ impl Trace {
     }
 
     /// Reads everything since the start. It may be called again and again; times and counts are cumulative.
-    pub fn read(&mut self) -> Result<Traced, HostError> {
+    pub fn read(&mut self) -> Result<TraceReading, HostError> {
         let duration = self.begun.elapsed();
         let looked = running(self.stages.as_ref()).map_or(Duration::ZERO, Stages::looked);
         let mut polls = self.polls.read()?;
-        let napi =
-            |row: &NapiPolls| Napi { netns: row.netns, ifindex: row.ifindex, id: row.napi_id };
+        let napi = |row: &NapiPolls| NapiInstance {
+            netns: row.netns,
+            ifindex: row.ifindex,
+            id: row.napi_id,
+        };
         devices::name_queues(polls.napis.iter_mut().map(|row| (napi(row), &mut row.queue)));
         let now = Squeezed::now();
         let squeeze = |cpu: u32| now.since(&self.squeezed, cpu);
@@ -252,7 +255,8 @@ impl Trace {
         let drops = running(self.drops.as_ref()).map(Drops::read).transpose()?.unwrap_or_default();
         let stages =
             running(self.stages.as_ref()).map(Stages::read).transpose()?.unwrap_or_default();
-        let waited = match self.queues.as_mut().map(|asked| asked.as_mut().map(Queues::read)) {
+        let waited = match self.queues.as_mut().map(|asked| asked.as_mut().map(SocketQueues::read))
+        {
             Some(Ok(Ok(waited))) => waited,
             Some(Ok(Err(error))) => {
                 // The namespace was removed, or it could not be entered: report what is missing.
@@ -270,7 +274,7 @@ impl Trace {
         cost.map_bytes = probe::map_bytes(&parts);
         cost.lost_count = probe::lost(&parts)?;
         let probes = probe::programs(&parts);
-        Ok(Traced {
+        Ok(TraceReading {
             duration_s: duration.as_secs_f64(),
             cpus,
             devices: devices::devices(&polls.napis),

@@ -97,7 +97,7 @@ impl PacketHooks {
     /// Takes the step that is [due](PacketHooks::due).
     pub fn take(
         &mut self,
-        step: Step,
+        step: TurnStep,
         loaded: &mut Loaded,
         around: &Around<'_>,
     ) -> Result<(), HostError> {
@@ -112,13 +112,13 @@ impl PacketHooks {
 
     fn step(
         &mut self,
-        step: Step,
+        step: TurnStep,
         loaded: &mut Loaded,
         around: &Around<'_>,
     ) -> Result<(), HostError> {
         let Some(turns) = &mut self.turns else { return Ok(()) };
         match step {
-            Step::End => {
+            TurnStep::End => {
                 let now = self.begun.elapsed();
                 let received = (around.received)(loaded)?;
                 let gains = received.iter().zip(&self.received);
@@ -135,20 +135,20 @@ impl PacketHooks {
                     loaded.detach_some(&last_first);
                 }
             }
-            Step::Begin => {
+            TurnStep::Begin => {
                 (around.begin)(loaded)?;
                 attach(loaded, self.names)?;
                 turns.begin(self.begun.elapsed());
             }
-            Step::Stay => {}
+            TurnStep::Stay => {}
         }
         Ok(())
     }
 
     /// What is to be done now.
-    pub fn due(&self) -> Step {
+    pub fn due(&self) -> TurnStep {
         let turns = self.turns.as_ref().filter(|_| !self.on_call);
-        turns.map_or(Step::Stay, |turns| turns.step(self.begun.elapsed()))
+        turns.map_or(TurnStep::Stay, |turns| turns.step(self.begun.elapsed()))
     }
 
     /// Whether packets are traced now.
@@ -221,7 +221,7 @@ pub struct Turns {
 
 /// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum TurnStep {
     /// Nothing.
     Stay,
     /// The time of a turn has passed: it ends, or the next one begins at once.
@@ -265,11 +265,11 @@ impl Turns {
     }
 
     /// What is to be done at this time.
-    pub fn step(&self, now: Duration) -> Step {
+    pub fn step(&self, now: Duration) -> TurnStep {
         match self.looking {
-            _ if now < self.due() => Step::Stay,
-            true => Step::End,
-            false => Step::Begin,
+            _ if now < self.due() => TurnStep::Stay,
+            true => TurnStep::End,
+            false => TurnStep::Begin,
         }
     }
 
@@ -351,11 +351,11 @@ mod tests {
     #[test]
     fn few_packets_are_all_looked_at() {
         let mut turns = Turns::new(PACKETS);
-        assert_eq!(turns.step(MS(49)), Step::Stay);
-        assert_eq!(turns.step(MS(60)), Step::End);
+        assert_eq!(turns.step(MS(49)), TurnStep::Stay);
+        assert_eq!(turns.step(MS(60)), TurnStep::End);
         // 300 us are half a percent of 60 ms.
         assert!(!turns.end(MS(60), spent(US(300))));
-        assert_eq!(turns.step(MS(100)), Step::Stay);
+        assert_eq!(turns.step(MS(100)), TurnStep::Stay);
         assert_eq!(turns.looked(MS(100)), MS(100));
     }
 
@@ -364,13 +364,13 @@ mod tests {
         let mut turns = Turns::new(PACKETS);
         // 5 ms are half a percent of a second.
         assert!(turns.end(MS(50), spent(MS(5))));
-        assert_eq!((turns.step(MS(999)), turns.step(MS(1000))), (Step::Stay, Step::Begin));
+        assert_eq!((turns.step(MS(999)), turns.step(MS(1000))), (TurnStep::Stay, TurnStep::Begin));
         assert_eq!(turns.looked(MS(999)), MS(50));
         turns.begin(MS(1001));
         assert_eq!(turns.looked(MS(1011)), MS(60));
         assert!(!turns.end(MS(1051), Spent::default()), "nothing came: nothing to spare");
         turns.stop(MS(1060));
-        assert_eq!((turns.step(MS(1 << 40)), turns.looked(MS(2000))), (Step::Stay, MS(109)));
+        assert_eq!((turns.step(MS(1 << 40)), turns.looked(MS(2000))), (TurnStep::Stay, MS(109)));
     }
 
     #[test]

@@ -22,24 +22,24 @@ const SOCKETS: MapSpec = map("sockets", 4, 4);
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     maps: &[QUEUES, SOCKETS],
-    programs: &[own(Verdict::Redirect), own(Verdict::Drop)],
+    programs: &[own(XdpAction::Redirect), own(XdpAction::Drop)],
     ..compiled!("xdp_receive")
 };
 
-const fn own(verdict: Verdict) -> ProgramSpec {
-    ProgramSpec { name: verdict.program(), hook: None, loses: "the receiver", required: true }
+const fn own(action: XdpAction) -> ProgramSpec {
+    ProgramSpec { name: action.program(), hook: None, loses: "the receiver", required: true }
 }
 
 /// What happens to the datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum XdpAction {
     /// They go to the socket of their queue; where there is none, they pass.
     Redirect,
     /// They are dropped.
     Drop,
 }
 
-impl Verdict {
+impl XdpAction {
     const fn program(self) -> &'static str {
         match self {
             Self::Redirect => "redirect",
@@ -50,7 +50,7 @@ impl Verdict {
 
 /// Which datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct XdpFilter {
     /// Their destination; the unspecified address is every one of its family.
     pub to: SocketAddr,
     /// Tag of their frames.
@@ -59,7 +59,7 @@ pub struct Wanted {
 
 /// What became of the frames that came by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct XdpCounts {
     /// Datagrams that were wanted.
     pub matched: u64,
     /// Of these, handed to a socket.
@@ -78,7 +78,7 @@ pub struct Prepared {
     loaded: Loaded,
     device: Link,
     queues: u32,
-    verdict: Verdict,
+    action: XdpAction,
 }
 
 /// A program on a device; dropping it takes it off.
@@ -99,14 +99,14 @@ impl Prepared {
     pub fn load(
         device: &Link,
         queues: u32,
-        wanted: Wanted,
-        verdict: Verdict,
+        wanted: XdpFilter,
+        action: XdpAction,
     ) -> Result<Self, HostError> {
         vacant(device)?;
         let queues = queues.max(1);
         let sizes = [(QUEUES.name, queues), (SOCKETS.name, queues)];
         let loaded = Loaded::load(&SPEC, &constants(wanted), &sizes)?;
-        Ok(Self { loaded, device: device.clone(), queues, verdict })
+        Ok(Self { loaded, device: device.clone(), queues, action })
     }
 
     /// The socket of a queue.
@@ -116,8 +116,8 @@ impl Prepared {
 
     /// Puts the program on the device: into its driver, or where that cannot run it, behind it.
     pub fn attach(self) -> Result<XdpReceive, HostError> {
-        let Self { loaded, device, queues, verdict } = self;
-        let program = verdict.program();
+        let Self { loaded, device, queues, action } = self;
+        let program = action.program();
         let attach = |flags| loaded.attach_xdp(program, device.index, flags);
         let (link, mode) = match attach(NATIVE) {
             Ok(link) => (link, XdpMode::Native),
@@ -144,8 +144,8 @@ impl XdpReceive {
     }
 
     /// What became of the frames of all queues so far.
-    pub fn counts(&self) -> Result<Counts, HostError> {
-        let mut sum = Counts::default();
+    pub fn counts(&self) -> Result<XdpCounts, HostError> {
+        let mut sum = XdpCounts::default();
         for queue in 0..self.queues {
             for of_cpu in self.loaded.values(QUEUES.name, queue)? {
                 sum.add(&of_cpu);
@@ -155,7 +155,7 @@ impl XdpReceive {
     }
 }
 
-impl Counts {
+impl XdpCounts {
     /// Adds what one CPU counted.
     fn add(&mut self, value: &[u8]) {
         let [matched, redirected, dropped, passed, others] = Fields::of(value).array();
@@ -199,7 +199,7 @@ fn named(error: HostError, device: &str) -> HostError {
 }
 
 /// The object's `config`.
-fn constants(wanted: Wanted) -> Vec<u8> {
+fn constants(wanted: XdpFilter) -> Vec<u8> {
     let mut bytes = match wanted.to.ip() {
         IpAddr::V4(ip) => [ip.octets().as_slice(), &[0; 12]].concat(),
         IpAddr::V6(ip) => ip.octets().to_vec(),
@@ -220,12 +220,12 @@ mod tests {
     #[test]
     fn the_program_knows_the_address_the_port_and_the_tag() {
         let to = "198.18.1.1:4321".parse().unwrap();
-        let bytes = constants(Wanted { to, vlan_id: Some(7) });
+        let bytes = constants(XdpFilter { to, vlan_id: Some(7) });
         assert_eq!(bytes[..5], [198, 18, 1, 1, 0]);
         assert_eq!(bytes[16..20], 0u32.to_ne_bytes());
         assert_eq!(bytes[20..24], 4321u32.to_ne_bytes());
         assert_eq!(bytes[24..], 7u32.to_ne_bytes());
-        let bytes = constants(Wanted { to: "[2001:2::1]:1".parse().unwrap(), vlan_id: None });
+        let bytes = constants(XdpFilter { to: "[2001:2::1]:1".parse().unwrap(), vlan_id: None });
         assert_eq!((bytes[0], bytes[15], bytes[16] | bytes[19]), (0x20, 1, 1));
     }
 
@@ -234,18 +234,18 @@ mod tests {
         let other = XdpProgram { mode: XdpMode::Generic, program_id: 77 };
         let device = Link { name: "eth0".into(), xdp: vec![other], ..Link::default() };
         let to = "198.18.1.1:1".parse().unwrap();
-        let wanted = Wanted { to, vlan_id: None };
-        let error = Prepared::load(&device, 1, wanted, Verdict::Drop).unwrap_err().to_string();
+        let wanted = XdpFilter { to, vlan_id: None };
+        let error = Prepared::load(&device, 1, wanted, XdpAction::Drop).unwrap_err().to_string();
         assert!(error.contains("program 77 is on it, generic"), "{error}");
     }
 
     #[test]
     fn counts_of_all_cpus_are_added() {
-        let mut sum = Counts::default();
+        let mut sum = XdpCounts::default();
         let value: Vec<u8> = (1..=5u64).flat_map(u64::to_ne_bytes).collect();
         sum.add(&value);
         sum.add(&value);
-        let twice = Counts { matched: 2, redirected: 4, dropped: 6, passed: 8, others: 10 };
+        let twice = XdpCounts { matched: 2, redirected: 4, dropped: 6, passed: 8, others: 10 };
         assert_eq!(sum, twice);
     }
 }

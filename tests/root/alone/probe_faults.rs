@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::programs_in_kernel;
-use rxpath_bpf::steal::{Evidence, Steal, answer, answer_of};
+use rxpath_bpf::steal::{Steal, StealInputs, answer, answer_of};
 use rxpath_bpf::{Probe, ProbeCost};
 use rxpath_core::{CpuList, Warning};
 use rxpath_host::read::thread;
@@ -31,7 +31,7 @@ fn all_cpus() -> CpuList {
 /// The answer from `before` to now.
 fn since(account: &Account, before: &Reading) -> (Steal, Vec<Warning>) {
     let after = account.read().unwrap();
-    answer(Evidence {
+    answer(StealInputs {
         before,
         after: &after,
         calibration: Calibration::given(1.0),
@@ -94,7 +94,7 @@ fn a_live_reading_has_the_tasks_that_ran_since_the_one_before_alone() {
     let window = after.take_since(&before);
     let (steal, _) = answer_of(
         &window,
-        Evidence {
+        StealInputs {
             before: &before,
             after: &after,
             calibration: Calibration::given(1.0),

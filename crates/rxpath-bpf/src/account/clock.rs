@@ -20,18 +20,18 @@ pub fn ticks() -> u64 {
 
 /// How long a tick is, measured between two moments.
 #[derive(Clone, Copy, Debug)]
-pub struct Scale {
+pub struct TickScale {
     ticks: u64,
     at: Instant,
 }
 
-impl Scale {
+impl TickScale {
     /// From here on.
     pub fn begin() -> Self {
         Self { ticks: ticks(), at: Instant::now() }
     }
 
-    /// Nanoseconds of a tick, by what passed since [`Scale::begin`].
+    /// Nanoseconds of a tick, by what passed since [`TickScale::begin`].
     pub fn ns_per_tick(&self) -> f64 {
         let ns = self.at.elapsed().as_nanos() as f64;
         ns / ticks().wrapping_sub(self.ticks).max(1) as f64

@@ -7,7 +7,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use super::clock::{Scale, ticks};
+use super::clock::{TickScale, ticks};
 
 /// Shorter gaps are the loop's own: a cache line of it that was evicted, a reading of the clock that took long.
 const LEAST_GAP: Duration = Duration::from_nanos(200);
@@ -54,17 +54,17 @@ pub struct Prepared {
     rounds: u32,
     span: u64,
     threshold: u64,
-    scale: Scale,
+    scale: TickScale,
 }
 
 impl Prepared {
     /// Looks for gaps for this long, with `rounds` of work in each turn.
     pub fn new(time: Duration, rounds: u32) -> Self {
-        let scale = Scale::begin();
-        let span = Scale::ticks_of(time);
+        let scale = TickScale::begin();
+        let span = TickScale::ticks_of(time);
         // With work in it a turn varies by some percent.
         let turn = turn_ticks(rounds);
-        let threshold = Scale::ticks_of(LEAST_GAP).max(1) + turn + turn / 8;
+        let threshold = TickScale::ticks_of(LEAST_GAP).max(1) + turn + turn / 8;
         Self { rounds, span, threshold, scale }
     }
 
@@ -124,7 +124,7 @@ const ROWS: [u32; 2] = [2, 6];
 /// them: a CPU reads its clock before the work of the turn has ended and begins the next one early, so that single
 /// turns came out a fifth too short, and that error is in both rows.
 pub fn undisturbed_turn_ns(rounds: u32) -> f64 {
-    let scale = Scale::begin();
+    let scale = TickScale::begin();
     let [short, long] = ROWS.map(|turns| fastest_row(rounds, turns));
     long.saturating_sub(short) as f64 / f64::from(ROWS[1] - ROWS[0]) * scale.ns_per_tick()
 }

@@ -4,7 +4,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rxpath_host::HostError;
 
-use super::{Entry, Give, ObjectSpec, ProgramState, Sizes, Words};
+use super::{Give, MapEntry, ObjectSpec, ProgramState, Sizes, Words};
 use crate::cost::CostMeter;
 
 /// Never there in this build.
@@ -62,7 +62,7 @@ never! {
     iterate(&self, _program: &str) -> Result<Vec<u8>, HostError>;
     iterate_over(&self, _program: &str, _map: &str) -> Result<Vec<u8>, HostError>;
     each(&self, _map: &str, _give: Give<'_>) -> Result<(), HostError>;
-    entries(&self, _map: &str) -> Result<Vec<Entry>, HostError>;
+    entries(&self, _map: &str) -> Result<Vec<MapEntry>, HostError>;
     put(&self, _map: &str, _key: &[u8], _value: &[u8]) -> Result<(), HostError>;
     remove(&self, _map: &str, _key: &[u8]) -> Result<(), HostError>;
     take(&self, _map: &str, _key: &[u8]) -> Result<Option<Vec<u8>>, HostError>;

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use libbpf_rs::MapCore;
 use rxpath_host::HostError;
 
-use super::{Entry, Give};
+use super::{Give, MapEntry};
 
 /// Entries that one call asks for: 0.2 MB of the largest map.
 const ASKED: u32 = 1024;
@@ -16,7 +16,7 @@ const ASKED: u32 = 1024;
 /// Reads them; an entry that is added or removed meanwhile may be missed.
 ///
 /// **Errors** as [`each`].
-pub fn entries(map: &libbpf_rs::Map<'_>) -> Result<Vec<Entry>, HostError> {
+pub fn entries(map: &libbpf_rs::Map<'_>) -> Result<Vec<MapEntry>, HostError> {
     let mut entries = Vec::new();
     each(map, &mut |key, value| {
         entries.push((key.to_vec(), value.to_vec()));

@@ -13,7 +13,8 @@ use super::choose::{alone, open, refused, with_hooks};
 use super::iterate::read_iterator;
 use super::patient::patiently;
 use super::{
-    Entry, Give, ObjectSpec, PREFIX, ProgramSpec, ProgramState, Sizes, Words, batch, check_map, log,
+    Give, MapEntry, ObjectSpec, PREFIX, ProgramSpec, ProgramState, Sizes, Words, batch, check_map,
+    log,
 };
 use crate::cost::CostMeter;
 
@@ -266,7 +267,7 @@ impl Loaded {
     }
 
     /// Every key and value of a hash map.
-    pub fn entries(&self, map: &str) -> Result<Vec<Entry>, HostError> {
+    pub fn entries(&self, map: &str) -> Result<Vec<MapEntry>, HostError> {
         batch::entries(&self.map(map)?)
     }
 

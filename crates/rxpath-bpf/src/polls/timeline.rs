@@ -15,7 +15,7 @@ const VECTORS: [&str; 5] =
 /// What an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum What {
+pub enum EventKind {
     /// A device's interrupt handler begins.
     IrqEntry,
     /// It ends.
@@ -42,7 +42,7 @@ pub struct Event {
     /// CPU.
     pub cpu: u32,
     /// What.
-    pub what: What,
+    pub what: EventKind,
     /// Name: softirq, handler, vector or device.
     pub name: String,
     /// Interrupt number, softirq number or NAPI id.
@@ -67,16 +67,16 @@ pub(super) fn event(bytes: &[u8]) -> Event {
     let (comm, name) = (f.text(16), f.text(16));
     let listed = |names: &[&str]| names.get(number as usize).map_or("?", |name| name).to_owned();
     let (what, name) = match kind {
-        0 => (What::IrqEntry, name),
-        1 => (What::IrqExit, name),
-        2 => (What::VectorEntry, listed(&VECTORS)),
-        3 => (What::VectorExit, listed(&VECTORS)),
-        4 => (What::SoftirqEntry, listed(&SOFTIRQS)),
-        5 => (What::SoftirqExit, listed(&SOFTIRQS)),
-        6 => (What::NapiPoll, if name.is_empty() { "backlog".into() } else { name }),
-        _ => (What::Unknown, name),
+        0 => (EventKind::IrqEntry, name),
+        1 => (EventKind::IrqExit, name),
+        2 => (EventKind::VectorEntry, listed(&VECTORS)),
+        3 => (EventKind::VectorExit, listed(&VECTORS)),
+        4 => (EventKind::SoftirqEntry, listed(&SOFTIRQS)),
+        5 => (EventKind::SoftirqExit, listed(&SOFTIRQS)),
+        6 => (EventKind::NapiPoll, if name.is_empty() { "backlog".into() } else { name }),
+        _ => (EventKind::Unknown, name),
     };
-    let poll = what == What::NapiPoll;
+    let poll = what == EventKind::NapiPoll;
     Event {
         t_ns,
         cpu,
@@ -92,7 +92,7 @@ pub(super) fn event(bytes: &[u8]) -> Event {
 
 /// A stretch of time on a CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct TimelineSpan {
     /// Start.
     pub start_ns: u64,
     /// End.
@@ -112,16 +112,16 @@ pub struct Span {
 ///
 /// A poll has no entry of its own: it lasts from the softirq's entry, or the poll before in it, to its event. Of a poll
 /// outside a softirq (threaded NAPI, busy polling) the start is not known: it has no span.
-pub fn spans(events: &[Event]) -> Vec<Span> {
-    let mut open: HashMap<(u32, What), &Event> = HashMap::new();
+pub fn spans(events: &[Event]) -> Vec<TimelineSpan> {
+    let mut open: HashMap<(u32, EventKind), &Event> = HashMap::new();
     let mut polled: HashMap<u32, u64> = HashMap::new();
     let mut spans = Vec::new();
     for event in events {
         let (entry, category) = match event.what {
-            What::IrqExit => (What::IrqEntry, "irq"),
-            What::VectorExit => (What::VectorEntry, "irq"),
-            What::SoftirqExit => (What::SoftirqEntry, "softirq"),
-            What::NapiPoll => {
+            EventKind::IrqExit => (EventKind::IrqEntry, "irq"),
+            EventKind::VectorExit => (EventKind::VectorEntry, "irq"),
+            EventKind::SoftirqExit => (EventKind::SoftirqEntry, "softirq"),
+            EventKind::NapiPoll => {
                 if let Some(start_ns) = polled.get_mut(&event.cpu) {
                     let start_ns = std::mem::replace(start_ns, event.t_ns);
                     spans.push(span(start_ns, event, "napi", event.name.clone()));
@@ -129,7 +129,7 @@ pub fn spans(events: &[Event]) -> Vec<Span> {
                 continue;
             }
             entry => {
-                if entry == What::SoftirqEntry {
+                if entry == EventKind::SoftirqEntry {
                     polled.insert(event.cpu, event.t_ns);
                 }
                 open.insert((event.cpu, entry), event);
@@ -150,8 +150,8 @@ pub fn spans(events: &[Event]) -> Vec<Span> {
     spans
 }
 
-fn span(start_ns: u64, last: &Event, category: &'static str, name: String) -> Span {
-    Span { start_ns, end_ns: last.t_ns, cpu: last.cpu, category, name, last: last.clone() }
+fn span(start_ns: u64, last: &Event, category: &'static str, name: String) -> TimelineSpan {
+    TimelineSpan { start_ns, end_ns: last.t_ns, cpu: last.cpu, category, name, last: last.clone() }
 }
 
 /// The Trace Event Format that Perfetto's and Chrome's viewers open: one row of nested spans for each CPU.

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use crate::account::Reading;
     use crate::account::calibrate::Calibration;
-    use crate::steal::{Evidence, TakenFor, TaskTaken, answer};
+    use crate::steal::{StealInputs, TakenFor, TaskTaken, answer};
 
     fn task(tgid: u32, devices: &[u32], flows: &[u32]) -> TaskTaken {
         let by = |netns: &u32| TakenBy {
@@ -70,7 +70,7 @@ mod tests {
     /// An answer with these rows.
     fn steal(tasks: Vec<TaskTaken>) -> Steal {
         let (before, after) = (Reading::default(), Reading::default());
-        let (steal, _) = answer(Evidence {
+        let (steal, _) = answer(StealInputs {
             before: &before,
             after: &after,
             calibration: Calibration::given(1.0),

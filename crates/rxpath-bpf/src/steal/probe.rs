@@ -18,7 +18,7 @@ const ROUNDS: u32 = 800;
 
 /// A victim, with what a run must not keep of it: a flow names an address.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Victim {
+pub struct StealVictim {
     /// `built-in` or the command.
     pub what: String,
     /// Its process.
@@ -74,7 +74,7 @@ fn on_thread<T: Send + 'static>(
     begun.join().map_err(|_| HostError::kernel("run the victim's thread", libc::EINTR))?
 }
 
-impl Victim {
+impl StealVictim {
     /// The built-in victim, with its row of the answer.
     pub fn built_in(ran: &Ran, tasks: &[TaskTaken]) -> Self {
         let of: Vec<&TaskTaken> = tasks.iter().filter(|task| task.row.pid == ran.tid).collect();

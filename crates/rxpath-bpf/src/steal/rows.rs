@@ -12,7 +12,7 @@ use crate::account::row::{PF_KTHREAD, TaskKey, TaskRow};
 use crate::names::transport_name;
 
 /// What the rows are made from.
-pub struct Rows<'a> {
+pub struct StealRows<'a> {
     window: &'a Reading,
     ticks: HashMap<u32, TickTimes>,
     /// By CPU: microseconds per interrupt, interrupts a second, time that was not idle.
@@ -29,7 +29,7 @@ struct CpuFacts {
     unmatched: u64,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> StealRows<'a> {
     pub fn new(window: &'a Reading, ticks: &[(u32, TickTimes)], calibration: &Calibration) -> Self {
         let mut cpus = BTreeMap::new();
         for cpu in &window.cpus {

@@ -7,7 +7,7 @@ use rxpath_bpf::Probe;
 use rxpath_bpf::account::calibrate::Calibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
-use rxpath_bpf::steal::{self, Evidence, Steal};
+use rxpath_bpf::steal::{self, Steal, StealInputs};
 use rxpath_core::measured::{CpuTime, TaskKind, TaskTime};
 use rxpath_core::{IntoMap, Nanos, ReportedTime, Warning};
 use rxpath_host::lab::owner::Owner;
@@ -83,7 +83,7 @@ impl StolenTime {
         let reader_cpu = open.reader_cpu + own_cpu().saturating_sub(cpu_before);
         let map_bytes = self.account.map_bytes();
         let cost = open.meter.stop().over(open.begun.elapsed(), map_bytes, reader_cpu);
-        let (steal, mut warnings) = steal::answer(Evidence {
+        let (steal, mut warnings) = steal::answer(StealInputs {
             before: &open.before,
             after: &after,
             calibration: self.calibration,

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use rxpath_bpf::steal::probe::{self, Ran, Victim as Probed};
+use rxpath_bpf::steal::probe::{self, Ran, StealVictim};
 use rxpath_bpf::steal::{TaskTaken, openssl};
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::HostError;
@@ -109,12 +109,12 @@ impl FinishedVictim {
     ) -> VictimRecord {
         match self {
             Self::KnownWork(ran) => {
-                let row = Probed::built_in(&ran, tasks).row;
+                let row = StealVictim::built_in(&ran, tasks).row;
                 VictimRecord { cpu, tid: ran.tid, row, ..VictimRecord::default() }
             }
             Self::Command(mut program, wall) => {
                 let (command, tid) = (program.what.clone(), program.child.id());
-                let mut row = Probed::command(&command, tid, wall, tasks).row;
+                let mut row = StealVictim::command(&command, tid, wall, tasks).row;
                 row.claims = openssl::claims(&program.output());
                 warnings.extend(program.early(wall));
                 VictimRecord { command, cpu, tid, row, ..VictimRecord::default() }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_bpf::drops::{Drop, Drops};
+use rxpath_bpf::drops::{Drops, SkbDrop};
 use rxpath_bpf::filter::Filter;
 use rxpath_core::Side;
 use rxpath_host::read::identity::network_namespace;
@@ -21,7 +21,7 @@ pub(crate) struct Reasons {
 
 type Counts = BTreeMap<Key, u64>;
 
-fn counts(drops: Vec<Drop>) -> Counts {
+fn counts(drops: Vec<SkbDrop>) -> Counts {
     let mut all = Counts::new();
     for drop in drops {
         let key = (drop.reason, drop.place, drop.dev.unwrap_or_default(), drop.port);

@@ -39,7 +39,7 @@ pub(super) fn rows(window: &Window<'_>, first: &Snapshot, now: &Snapshot) -> Vec
 }
 
 fn traced(seen: &super::Seen) -> Vec<DropRow> {
-    let row = |(drop, total): &(rxpath_bpf::drops::Drop, u64)| DropRow {
+    let row = |(drop, total): &(rxpath_bpf::drops::SkbDrop, u64)| DropRow {
         place: drop.place.clone(),
         reason: drop.reason.clone(),
         device: drop.dev.clone().unwrap_or_default(),

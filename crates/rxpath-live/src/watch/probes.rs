@@ -23,8 +23,8 @@ use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::{Polls, PollsReading};
 use rxpath_bpf::probe::Probe;
 use rxpath_bpf::stages::{Pace, Stages};
-use rxpath_bpf::steal::{Evidence, Steal, answer_of};
-use rxpath_bpf::turns::Step;
+use rxpath_bpf::steal::{Steal, StealInputs, answer_of};
+use rxpath_bpf::turns::TurnStep;
 use rxpath_host::HostError;
 use rxpath_record::watch::{PollSizes, PortName, ProbeDutyCycle, StageLatency};
 
@@ -221,9 +221,9 @@ impl Probes {
 
     fn turn(&mut self) -> Result<(), HostError> {
         match self.turns.step() {
-            Step::Stay => {}
-            Step::End => self.end_turn(),
-            Step::Begin => self.begin_turn()?,
+            TurnStep::Stay => {}
+            TurnStep::End => self.end_turn(),
+            TurnStep::Begin => self.begin_turn()?,
         }
         Ok(())
     }
@@ -284,9 +284,9 @@ impl Probes {
 
     fn turn_of_drops(&mut self) {
         match self.drops.step() {
-            Step::Stay => {}
-            Step::End => self.end_turn_of_drops(),
-            Step::Begin => self.begin_turn_of_drops(),
+            TurnStep::Stay => {}
+            TurnStep::End => self.end_turn_of_drops(),
+            TurnStep::Begin => self.begin_turn_of_drops(),
         }
     }
 
@@ -389,7 +389,7 @@ impl Probes {
         let window = now.take_since(&self.before);
         // Where thousands of tasks run, their rows take some MB: those of two samples are not needed at the same time.
         self.seen.steal = None;
-        let evidence = Evidence {
+        let evidence = StealInputs {
             before: &self.before,
             after: &now,
             calibration: self.irq_entry.clone(),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_bpf::drops::Drop;
+use rxpath_bpf::drops::SkbDrop;
 use rxpath_core::Side;
 use rxpath_core::number::si;
 use rxpath_host::read::identity::network_namespace;
@@ -36,7 +36,7 @@ pub(super) fn watched(window: &Window<'_>) -> bool {
 }
 
 /// This namespace's drops, and how many a second.
-fn here<'a>(window: &'a Window<'_>) -> Vec<(&'a Drop, f64)> {
+fn here<'a>(window: &'a Window<'_>) -> Vec<(&'a SkbDrop, f64)> {
     let Ok(seen) = window.seen else { return Vec::new() };
     let Ok(own) = network_namespace() else { return Vec::new() };
     let drops = seen.drops.iter().map(|(drop, _)| drop);
@@ -46,7 +46,7 @@ fn here<'a>(window: &'a Window<'_>) -> Vec<(&'a Drop, f64)> {
 
 /// The same by what the kernel said of them.
 fn rows(window: &Window<'_>) -> Vec<(DropReason, f64)> {
-    let of = |(drop, pps): (&Drop, f64)| {
+    let of = |(drop, pps): (&SkbDrop, f64)| {
         let row = DropReason {
             side: Side::Machine.to_string(),
             reason: drop.reason.clone(),
@@ -96,7 +96,7 @@ fn is_counted_by_driver(row: &DropReason, counted: &[AnyProtocol]) -> bool {
 
 /// What was refused of UDP's sockets, which UDP counts among its errors too.
 pub(super) fn refused_of_udp(window: &Window<'_>) -> f64 {
-    let is_refused = |drop: &Drop| {
+    let is_refused = |drop: &SkbDrop| {
         drop.transport.as_deref() == Some("udp")
             && UDP_REASONS.iter().any(|(reason, _)| *reason == drop.reason)
     };

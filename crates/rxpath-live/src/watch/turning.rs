@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::cost::own_cpu;
-use rxpath_bpf::turns::{Rhythm, Spent, Step, Turns};
+use rxpath_bpf::turns::{Rhythm, Spent, TurnStep, Turns};
 use rxpath_record::watch::ProbeDutyCycle;
 
 /// Of less time nothing is shown: what was seen before stands longer.
@@ -55,7 +55,7 @@ impl Turning {
         self.begun.checked_add(self.turns.due())
     }
 
-    pub(super) fn step(&self) -> Step {
+    pub(super) fn step(&self) -> TurnStep {
         self.turns.step(self.begun.elapsed())
     }
 

@@ -10,7 +10,7 @@ use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{self, Calibration};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
-use rxpath_bpf::steal::{Evidence, Steal, answer, probe};
+use rxpath_bpf::steal::{Steal, StealInputs, answer, probe};
 use rxpath_core::CpuList;
 use rxpath_host::read::{installed, procfs, thread};
 use rxpath_host::{HostError, Root};
@@ -204,7 +204,7 @@ impl StealCommand {
         let after = account.read()?;
         let cost =
             ProbeCost { reader_cpu_s: own_cpu().saturating_sub(cpu_before).as_secs_f64(), ..cost };
-        let evidence = Evidence {
+        let evidence = StealInputs {
             before: &before,
             after: &after,
             calibration,
@@ -214,7 +214,7 @@ impl StealCommand {
         };
         let (mut steal, warnings) = answer(evidence);
         steal.victim = victim.map(|victim| match victim {
-            Victim::BuiltIn(ran) => probe::Victim::built_in(&ran, &steal.tasks),
+            Victim::BuiltIn(ran) => probe::StealVictim::built_in(&ran, &steal.tasks),
             Victim::Command(ended) => ended.victim(&steal.tasks),
         });
         steal.name_queues();
@@ -268,7 +268,7 @@ impl StealCommand {
 }
 
 /// The victim's exit status, as `time` and shells report it: 128 plus the number for a signal.
-fn status_of(victim: &probe::Victim) -> Exit {
+fn status_of(victim: &probe::StealVictim) -> Exit {
     match (victim.exit_code, victim.ended_by_signal) {
         (_, Some(number)) => Exit::Signal(number),
         (Some(status), None) => Exit::Command(status as u8),

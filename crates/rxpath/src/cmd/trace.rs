@@ -5,7 +5,7 @@ use rxpath_bpf::filter::Filter;
 use rxpath_bpf::polls::timeline::{Event, chrome_trace};
 use rxpath_bpf::probe::lost_warning;
 use rxpath_bpf::stages::Pace;
-use rxpath_bpf::trace::{Part, Trace, Traced};
+use rxpath_bpf::trace::{TracePart, TraceProbes, TraceReading};
 use rxpath_core::{Count, CpuList};
 use rxpath_host::HostError;
 use rxpath_host::read::process::ProcessId;
@@ -35,7 +35,7 @@ pub struct TraceCommand {
     scope: ScopeArgs,
     /// Leave parts out, to cost less; may be repeated or a list
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
-    without: Vec<Part>,
+    without: Vec<TracePart>,
     /// Trace the stages of every packet, at any cost; otherwise tracing is duty-cycled at high packet rates
     #[arg(long)]
     every_packet: bool,
@@ -75,7 +75,7 @@ struct Settings {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TraceResult {
     #[serde(flatten)]
-    traced: Traced,
+    traced: TraceReading,
     /// Each event in order of time; with `--timeline` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Vec<Event>>,
@@ -104,7 +104,7 @@ impl TraceCommand {
         let wanted = self.timeline || self.perfetto.is_some();
         let pace = if self.every_packet { Pace::Every } else { Pace::ByTurns };
         let mut trace =
-            Trace::start(&filter, wanted, &self.without, pace, window).map_err(|error| {
+            TraceProbes::start(&filter, wanted, &self.without, pace, window).map_err(|error| {
                 Failure::new(Exit::Cannot, error)
                     .hint("rxpath doctor says what can be measured here")
             })?;
@@ -157,7 +157,7 @@ impl TraceCommand {
 
     fn print(
         self,
-        traced: Traced,
+        traced: TraceReading,
         mut events: Events,
         mut warnings: Vec<Warning>,
         filter: &Filter,
@@ -220,7 +220,7 @@ impl TraceCommand {
 }
 
 /// Drops that did not fit into the kernel's table by port and socket.
-fn folded(traced: &Traced) -> Option<Warning> {
+fn folded(traced: &TraceReading) -> Option<Warning> {
     let rows = traced.drops.iter().filter(|drop| drop.folded);
     let packets: u64 = rows.map(|drop| drop.packets).sum();
     (packets > 0).then(|| {
@@ -242,7 +242,7 @@ struct Events {
 
 impl Events {
     /// Takes the waiting events out of the kernel.
-    fn drain(&mut self, trace: &Trace) -> Result<(), HostError> {
+    fn drain(&mut self, trace: &TraceProbes) -> Result<(), HostError> {
         if self.wanted { trace.polls().drain(&mut |event| self.take(event)) } else { Ok(()) }
     }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use rxpath_bpf::ProbeCost;
-use rxpath_bpf::steal::probe::Victim;
+use rxpath_bpf::steal::probe::StealVictim;
 use rxpath_bpf::steal::{Steal, TakenFor, TaskTaken};
 use rxpath_core::Division;
 use rxpath_core::measured::{CpuTime, TakenBy, TaskKind, TaskTime};
@@ -148,7 +148,7 @@ fn addressee(flow: &TakenFor) -> String {
     }
 }
 
-fn victim(victim: &Victim) -> String {
+fn victim(victim: &StealVictim) -> String {
     let row = &victim.row;
     let time = &row.time;
     let share = |part: f64| if row.asked_s > 0.0 { 100.0 * part / row.asked_s } else { 0.0 };
@@ -189,7 +189,7 @@ fn victim(victim: &Victim) -> String {
 }
 
 /// For whom its time was taken.
-fn receivers(victim: &Victim) -> String {
+fn receivers(victim: &StealVictim) -> String {
     let mut out = String::new();
     let seen: u64 = victim.taken_for.iter().map(|flow| flow.packets_seen_count).sum();
     for flow in victim.taken_for.iter().take(4) {

@@ -1,8 +1,8 @@
 //! The tables of `rxpath trace`.
 
 use rxpath_bpf::devices::DevicePolls;
-use rxpath_bpf::polls::timeline::{Event, What};
-use rxpath_bpf::trace::{CpuTrace, Part, Traced};
+use rxpath_bpf::polls::timeline::{Event, EventKind};
+use rxpath_bpf::trace::{CpuTrace, TracePart, TraceReading};
 use rxpath_core::Log2;
 use rxpath_core::measured::{IrqLine, NapiPolls, StageTimes};
 use rxpath_core::number::{self, grouped};
@@ -12,7 +12,7 @@ use super::steal::cost;
 use super::table::Grid;
 
 /// Everything but the timeline.
-pub fn text(traced: &Traced, top: usize) -> String {
+pub fn text(traced: &TraceReading, top: usize) -> String {
     let seconds = traced.duration_s;
     let mut out = format!(
         "window {seconds:.3} s; quantiles are upper bucket bounds: powers of two, for latencies sixteenths of them\n\n"
@@ -29,12 +29,12 @@ pub fn text(traced: &Traced, top: usize) -> String {
             shown()
         }
     };
-    out += &part(Part::Drops, "drops", &|| {
+    out += &part(TracePart::Drops, "drops", &|| {
         section("drops", &drops(traced, top), traced.drops.len(), top)
     });
-    out += &part(Part::Stages, "stages", &|| stages(traced));
+    out += &part(TracePart::Stages, "stages", &|| stages(traced));
     let waited = "sockets with waiting data";
-    out += &part(Part::Sockets, waited, &|| {
+    out += &part(TracePart::Sockets, waited, &|| {
         section(waited, &sockets(traced, top), traced.sockets.len(), top)
     });
     out + "\n" + &cost(&traced.probe_cost)
@@ -157,7 +157,7 @@ fn irqs(irqs: &[IrqLine], seconds: f64, top: usize) -> Grid {
     table
 }
 
-fn drops(traced: &Traced, top: usize) -> Grid {
+fn drops(traced: &TraceReading, top: usize) -> Grid {
     let head = ["reason", "place", "packets", "device", "protocol", "port", "process"];
     let mut table = Grid::new(2, head).text(&[3, 4, 6]);
     for drop in traced.drops.iter().take(top) {
@@ -179,7 +179,7 @@ fn drops(traced: &Traced, top: usize) -> Grid {
     table
 }
 
-fn sockets(traced: &Traced, top: usize) -> Grid {
+fn sockets(traced: &TraceReading, top: usize) -> Grid {
     let head = ["protocol", "port", "process", "most", "of its limit", "mean", "waited in"];
     let mut table = Grid::new(3, head);
     for socket in traced.sockets.iter().take(top) {
@@ -202,7 +202,7 @@ fn seen(stage: &StageTimes, ns: u64) -> String {
     if stage.latencies_count == 0 { "-".into() } else { Nanos(ns).to_string() }
 }
 
-fn stages(traced: &Traced) -> String {
+fn stages(traced: &TraceReading) -> String {
     let (stages, looked) = (&traced.stages, traced.stages_looked_s);
     let mut table = Grid::new(1, ["latency", "packets", "mean", "p50", "p99", "p99.9", "max"]);
     for stage in stages {
@@ -250,20 +250,22 @@ pub fn timeline(events: &[Event]) -> String {
         let step = before.map_or(0, |t| event.t_ns.saturating_sub(t));
         before = Some(event.t_ns);
         let what = match event.what {
-            What::IrqEntry => format!("irq_handler_entry irq={} name={}", event.number, event.name),
-            What::IrqExit => format!("irq_handler_exit irq={}", event.number),
-            What::VectorEntry => format!("{}_entry", event.name),
-            What::VectorExit => format!("{}_exit", event.name),
-            What::SoftirqEntry => format!("softirq_entry {}", event.name),
-            What::SoftirqExit => format!("softirq_exit {}", event.name),
-            What::NapiPoll => format!(
+            EventKind::IrqEntry => {
+                format!("irq_handler_entry irq={} name={}", event.number, event.name)
+            }
+            EventKind::IrqExit => format!("irq_handler_exit irq={}", event.number),
+            EventKind::VectorEntry => format!("{}_entry", event.name),
+            EventKind::VectorExit => format!("{}_exit", event.name),
+            EventKind::SoftirqEntry => format!("softirq_entry {}", event.name),
+            EventKind::SoftirqExit => format!("softirq_exit {}", event.name),
+            EventKind::NapiPoll => format!(
                 "napi_poll dev={} napi_id={} work={} budget={}",
                 event.name,
                 event.number,
                 event.work.unwrap_or(0),
                 event.budget.unwrap_or(0)
             ),
-            What::Unknown => format!("event of an unknown kind, number {}", event.number),
+            EventKind::Unknown => format!("event of an unknown kind, number {}", event.number),
         };
         out += &format!(
             "{:>14.6} [{:03}] +{:>9.3} us  {:<16} {what}\n",
@@ -280,8 +282,8 @@ pub fn timeline(events: &[Event]) -> String {
 mod tests {
     use super::*;
 
-    fn event(t_ns: u64, what: What, name: &str, number: u32) -> Event {
-        let poll = what == What::NapiPoll;
+    fn event(t_ns: u64, what: EventKind, name: &str, number: u32) -> Event {
+        let poll = what == EventKind::NapiPoll;
         Event {
             t_ns,
             cpu: 3,
@@ -304,14 +306,14 @@ mod tests {
     #[test]
     fn each_kind_of_event_has_its_line() {
         let events = [
-            event(1_500_000_000, What::IrqEntry, "eth0-rx", 30),
-            event(1_500_001_250, What::IrqExit, "", 30),
-            event(1_500_002_000, What::SoftirqEntry, "NET_RX", 3),
-            event(1_500_009_000, What::VectorEntry, "local_timer", 0),
-            event(1_500_010_000, What::VectorExit, "local_timer", 0),
-            event(1_500_042_000, What::NapiPoll, "eth0", 8193),
-            event(1_500_043_000, What::SoftirqExit, "NET_RX", 3),
-            event(2_500_043_000, What::Unknown, "", 99),
+            event(1_500_000_000, EventKind::IrqEntry, "eth0-rx", 30),
+            event(1_500_001_250, EventKind::IrqExit, "", 30),
+            event(1_500_002_000, EventKind::SoftirqEntry, "NET_RX", 3),
+            event(1_500_009_000, EventKind::VectorEntry, "local_timer", 0),
+            event(1_500_010_000, EventKind::VectorExit, "local_timer", 0),
+            event(1_500_042_000, EventKind::NapiPoll, "eth0", 8193),
+            event(1_500_043_000, EventKind::SoftirqExit, "NET_RX", 3),
+            event(2_500_043_000, EventKind::Unknown, "", 99),
         ];
         insta::assert_snapshot!("trace-timeline", timeline(&events));
     }

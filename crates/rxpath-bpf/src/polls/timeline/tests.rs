@@ -2,13 +2,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn at(t_ns: u64, what: What, number: u32) -> Event {
+fn at(t_ns: u64, what: EventKind, number: u32) -> Event {
     let name = match what {
-        What::NapiPoll => "eth0",
-        What::SoftirqEntry | What::SoftirqExit => "NET_RX",
+        EventKind::NapiPoll => "eth0",
+        EventKind::SoftirqEntry | EventKind::SoftirqExit => "NET_RX",
         _ => "eth0-rx",
     };
-    let poll = what == What::NapiPoll;
+    let poll = what == EventKind::NapiPoll;
     Event {
         t_ns,
         cpu: 1,
@@ -31,26 +31,26 @@ fn an_event_is_read_by_place() {
     bytes.extend(b"victim\0\0\0\0\0\0\0\0\0\0eth0\0\0\0\0\0\0\0\0\0\0\0\0");
     assert_eq!(bytes.len(), 64);
     let read = event(&bytes);
-    assert_eq!(read, Event { number: 8193, ..at(5, What::NapiPoll, 8193) });
+    assert_eq!(read, Event { number: 8193, ..at(5, EventKind::NapiPoll, 8193) });
 }
 
 /// A NAPI thread sleeps between its polls: they are events, and no spans.
 #[test]
 fn polls_outside_softirqs_have_no_length() {
-    let events = [at(10, What::NapiPoll, 8), at(5_000_010, What::NapiPoll, 8)];
+    let events = [at(10, EventKind::NapiPoll, 8), at(5_000_010, EventKind::NapiPoll, 8)];
     assert!(spans(&events).is_empty());
 }
 
 #[test]
 fn two_polls_in_a_softirq_follow_each_other() {
     let events = [
-        at(10, What::IrqEntry, 30),
-        at(14, What::IrqExit, 30),
-        at(20, What::SoftirqEntry, 3),
-        at(50, What::NapiPoll, 8193),
-        at(60, What::NapiPoll, 8194),
-        at(62, What::SoftirqExit, 3),
-        at(70, What::NapiPoll, 8193),
+        at(10, EventKind::IrqEntry, 30),
+        at(14, EventKind::IrqExit, 30),
+        at(20, EventKind::SoftirqEntry, 3),
+        at(50, EventKind::NapiPoll, 8193),
+        at(60, EventKind::NapiPoll, 8194),
+        at(62, EventKind::SoftirqExit, 3),
+        at(70, EventKind::NapiPoll, 8193),
     ];
     let spans = spans(&events);
     let shown: Vec<_> = spans.iter().map(|s| (s.category, s.start_ns, s.end_ns)).collect();
@@ -63,7 +63,7 @@ fn two_polls_in_a_softirq_follow_each_other() {
 
 #[test]
 fn the_file_holds_rows_and_spans() {
-    let events = [at(2_000, What::SoftirqEntry, 3), at(5_500, What::SoftirqExit, 3)];
+    let events = [at(2_000, EventKind::SoftirqEntry, 3), at(5_500, EventKind::SoftirqExit, 3)];
     let file = serde_json::to_value(chrome_trace(&events)).unwrap();
     let shown = &file["traceEvents"];
     assert_eq!(shown[1]["args"]["name"], "CPU 1");
@@ -77,9 +77,9 @@ fn the_file_holds_rows_and_spans() {
 #[test]
 fn a_poll_in_the_file_has_its_work_and_budget() {
     let events = [
-        at(2_000, What::SoftirqEntry, 3),
-        at(5_000, What::NapiPoll, 8193),
-        at(5_500, What::SoftirqExit, 3),
+        at(2_000, EventKind::SoftirqEntry, 3),
+        at(5_000, EventKind::NapiPoll, 8193),
+        at(5_500, EventKind::SoftirqExit, 3),
     ];
     let file = serde_json::to_value(chrome_trace(&events)).unwrap();
     let spans: Vec<_> = file["traceEvents"].as_array().unwrap().iter().skip(2).collect();
@@ -96,7 +96,15 @@ fn a_poll_in_the_file_has_its_work_and_budget() {
 proptest! {
     #[test]
     fn any_sequence_gives_spans_in_order(steps in proptest::collection::vec((0u8..7, 0u32..3, 0u64..50), 0..60)) {
-        let kinds = [What::IrqEntry, What::IrqExit, What::VectorEntry, What::VectorExit, What::SoftirqEntry, What::SoftirqExit, What::NapiPoll];
+        let kinds = [
+            EventKind::IrqEntry,
+            EventKind::IrqExit,
+            EventKind::VectorEntry,
+            EventKind::VectorExit,
+            EventKind::SoftirqEntry,
+            EventKind::SoftirqExit,
+            EventKind::NapiPoll,
+        ];
         let mut now = 0;
         let events: Vec<Event> = steps.iter().map(|(kind, number, step)| {
             now += step;

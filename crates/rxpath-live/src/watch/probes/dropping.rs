@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::cost::own_cpu;
-use rxpath_bpf::drops::{Drop, Drops};
+use rxpath_bpf::drops::{Drops, SkbDrop};
 use rxpath_bpf::filter::Filter;
 use rxpath_bpf::probe::Probe;
-use rxpath_bpf::turns::Step;
+use rxpath_bpf::turns::TurnStep;
 use rxpath_host::HostError;
 
 use super::super::turning::{Sample, Turning};
@@ -73,8 +73,8 @@ impl Dropping {
         [self.turns.due(), self.again.due()].into_iter().flatten().min()
     }
 
-    pub(super) fn step(&self) -> Step {
-        if self.again.is_due(Instant::now()) { Step::Begin } else { self.turns.step() }
+    pub(super) fn step(&self) -> TurnStep {
+        if self.again.is_due(Instant::now()) { TurnStep::Begin } else { self.turns.step() }
     }
 
     /// A turn could not begin, as for want of descriptors. What was counted stays, and it is tried again.
@@ -124,7 +124,7 @@ impl Dropping {
     }
 
     /// What was dropped since the sample before, over the time in which the probe itself counted, and that time in s.
-    pub(super) fn read(&mut self, sample: Sample) -> Result<(Vec<(Drop, u64)>, f64), HostError> {
+    pub(super) fn read(&mut self, sample: Sample) -> Result<(Vec<(SkbDrop, u64)>, f64), HostError> {
         let Some(probe) = &self.probe else { return Ok((Vec::new(), 0.0)) };
         let over = probe.counted();
         let sample = sample.over(over.saturating_sub(self.over));
@@ -153,8 +153,8 @@ mod tests {
         let mut dropping = Dropping::none(0.01);
         dropping.failed();
         // Not at once: what was lacking still is.
-        assert!(dropping.due().is_some() && dropping.step() == Step::Stay);
+        assert!(dropping.due().is_some() && dropping.step() == TurnStep::Stay);
         dropping.switch_off();
-        assert!(dropping.due().is_none() && dropping.step() == Step::Stay);
+        assert!(dropping.due().is_none() && dropping.step() == TurnStep::Stay);
     }
 }

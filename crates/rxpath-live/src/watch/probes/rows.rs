@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rxpath_bpf::account::Reading;
 use rxpath_bpf::account::row::PF_KTHREAD;
-use rxpath_bpf::drops::Drop;
+use rxpath_bpf::drops::SkbDrop;
 use rxpath_bpf::polls::{CpuPolls, PollsReading};
 use rxpath_core::measured::NapiPolls;
 use rxpath_core::{IntoMap, Log2};
@@ -39,7 +39,7 @@ pub(super) struct DropKey {
 }
 
 impl DropKey {
-    fn of(drop: &Drop) -> Self {
+    fn of(drop: &SkbDrop) -> Self {
         Self {
             place: drop.place.clone(),
             reason: drop.reason.clone(),
@@ -64,10 +64,10 @@ pub(super) struct Dropped {
 /// [`KEPT`] that grew most, and the sums of all others.
 pub(super) fn dropped(
     before: &mut HashMap<DropKey, Dropped>,
-    read: Vec<Drop>,
+    read: Vec<SkbDrop>,
     factor: f64,
-) -> Vec<(Drop, u64)> {
-    let mut found: Vec<(DropKey, Drop)> = Vec::new();
+) -> Vec<(SkbDrop, u64)> {
+    let mut found: Vec<(DropKey, SkbDrop)> = Vec::new();
     let mut places: HashMap<DropKey, usize> = HashMap::new();
     for drop in read {
         let key = DropKey::of(&drop);
@@ -88,9 +88,9 @@ pub(super) fn dropped(
         let packets = counted - old.counted;
         let total = old.total + packets as f64 * factor;
         before.insert(key, Dropped { counted, total });
-        (Drop { packets, ..drop }, total.round() as u64)
+        (SkbDrop { packets, ..drop }, total.round() as u64)
     });
-    let mut rows: Vec<(Drop, u64)> = rows.collect();
+    let mut rows: Vec<(SkbDrop, u64)> = rows.collect();
     rows.sort_by(|(a, a_total), (b, b_total)| b.packets.cmp(&a.packets).then(b_total.cmp(a_total)));
     if rows.len() > KEPT {
         let rest = rows.split_off(KEPT);
@@ -101,12 +101,12 @@ pub(super) fn dropped(
 }
 
 /// Drops without a row of their own, without port and socket: a sender chooses ports, and must not hide how much is dropped.
-fn summed(rest: Vec<(Drop, u64)>) -> Vec<(Drop, u64)> {
-    let mut sums: HashMap<DropKey, (Drop, u64)> = HashMap::new();
+fn summed(rest: Vec<(SkbDrop, u64)>) -> Vec<(SkbDrop, u64)> {
+    let mut sums: HashMap<DropKey, (SkbDrop, u64)> = HashMap::new();
     for (one, total) in rest {
         let packets = one.packets;
         let (processes, folded) = (Vec::new(), true);
-        let mut row = Drop { port: 0, socket_inode: 0, packets: 0, processes, folded, ..one };
+        let mut row = SkbDrop { port: 0, socket_inode: 0, packets: 0, processes, folded, ..one };
         if sums.len() >= SUMS && !sums.contains_key(&DropKey::of(&row)) {
             row = without_room(0);
         }
@@ -114,15 +114,15 @@ fn summed(rest: Vec<(Drop, u64)>) -> Vec<(Drop, u64)> {
         sum.packets += packets;
         *sum_total += total;
     }
-    let mut sums: Vec<(Drop, u64)> = sums.into_values().collect();
+    let mut sums: Vec<(SkbDrop, u64)> = sums.into_values().collect();
     sums.sort_by_key(|(sum, _)| std::cmp::Reverse(sum.packets));
     sums
 }
 
 /// Packets that found no room in the probe's tables, or among these sums: their number alone is known.
-pub(super) fn without_room(packets: u64) -> Drop {
+pub(super) fn without_room(packets: u64) -> SkbDrop {
     let (place, reason) = (ELSEWHERE.into(), OTHER.into());
-    Drop { place, reason, packets, folded: true, ..Drop::default() }
+    SkbDrop { place, reason, packets, folded: true, ..SkbDrop::default() }
 }
 
 pub(super) fn since(now: &Log2, before: Option<&Log2>) -> Log2 {
@@ -228,20 +228,20 @@ mod tests {
 
     #[test]
     fn drops_that_differ_in_one_part_of_the_kernels_key_are_two_rows() {
-        let base = Drop { place: "f+0x1".into(), reason: "R".into(), ..Drop::default() };
+        let base = SkbDrop { place: "f+0x1".into(), reason: "R".into(), ..SkbDrop::default() };
         let variants = [
-            Drop { protocol: "ipv6".into(), ..base.clone() },
-            Drop { protocol: "ip".into(), ..base.clone() },
-            Drop { socket_inode: 9, ..base.clone() },
-            Drop { netns: 9, ..base.clone() },
-            Drop { ifindex: 9, ..base.clone() },
-            Drop { port: 9, ..base.clone() },
-            Drop { folded: true, ..base.clone() },
-            Drop { reason: "S".into(), ..base },
+            SkbDrop { protocol: "ipv6".into(), ..base.clone() },
+            SkbDrop { protocol: "ip".into(), ..base.clone() },
+            SkbDrop { socket_inode: 9, ..base.clone() },
+            SkbDrop { netns: 9, ..base.clone() },
+            SkbDrop { ifindex: 9, ..base.clone() },
+            SkbDrop { port: 9, ..base.clone() },
+            SkbDrop { folded: true, ..base.clone() },
+            SkbDrop { reason: "S".into(), ..base },
         ];
-        let read = |add: u64| -> Vec<Drop> {
+        let read = |add: u64| -> Vec<SkbDrop> {
             let counted = variants.iter().zip(1..);
-            counted.map(|(drop, n)| Drop { packets: 100 * n + add, ..drop.clone() }).collect()
+            counted.map(|(drop, n)| SkbDrop { packets: 100 * n + add, ..drop.clone() }).collect()
         };
         let mut before = HashMap::new();
         dropped(&mut before, read(0), 1.0);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn of_many_ports_those_that_dropped_most_are_rows() {
-        let port = |port: u16| Drop { port, packets: u64::from(port), ..Drop::default() };
+        let port = |port: u16| SkbDrop { port, packets: u64::from(port), ..SkbDrop::default() };
         let mut before = HashMap::new();
         let rows = dropped(&mut before, (1..1000).map(port).collect(), 1.0);
         assert_eq!((rows.len(), rows[0].0.port), (KEPT + 1, 999));
@@ -269,7 +269,7 @@ mod tests {
     fn of_many_reasons_the_least_are_one_row_and_no_packet_is_missing() {
         let one = |n: u64| {
             let port = n as u16;
-            Drop { reason: format!("R{n}"), port, packets: n, ..Drop::default() }
+            SkbDrop { reason: format!("R{n}"), port, packets: n, ..SkbDrop::default() }
         };
         let rows = dropped(&mut HashMap::new(), (1..1000).map(one).collect(), 2.0);
         assert_eq!(rows.len(), KEPT + SUMS + 1);
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_row_that_was_forgotten_begins_anew() {
-        let drop = |packets| Drop { place: "f+0x1".into(), packets, ..Drop::default() };
+        let drop = |packets| SkbDrop { place: "f+0x1".into(), packets, ..SkbDrop::default() };
         let mut before = HashMap::new();
         dropped(&mut before, vec![drop(100)], 1.0);
         assert!(dropped(&mut before, Vec::new(), 1.0).is_empty() && before.is_empty());
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn drops_of_a_part_of_the_time_stand_for_all_of_it() {
-        let drop = |packets| Drop { place: "f+0x1".into(), packets, ..Drop::default() };
+        let drop = |packets| SkbDrop { place: "f+0x1".into(), packets, ..SkbDrop::default() };
         let mut before = HashMap::new();
         dropped(&mut before, vec![drop(100)], 1.0);
         let sampled = dropped(&mut before, vec![drop(107)], 50.0);
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn two_places_of_one_name_are_added() {
-        let drop = Drop { place: "f+0x1".into(), packets: 3, ..Drop::default() };
+        let drop = SkbDrop { place: "f+0x1".into(), packets: 3, ..SkbDrop::default() };
         let mut before = HashMap::new();
         let first = dropped(&mut before, vec![drop.clone(), drop], 1.0);
         assert_eq!((first.len(), first[0].0.packets, first[0].1), (1, 6, 6));

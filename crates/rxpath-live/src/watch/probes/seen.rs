@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rxpath_bpf::drops::Drop;
+use rxpath_bpf::drops::SkbDrop;
 use rxpath_bpf::steal::Steal;
 use rxpath_core::measured::NapiPolls;
 use rxpath_host::HostError;
@@ -29,7 +29,7 @@ pub struct Seen {
     /// Polls of each NAPI on each CPU.
     pub napis: Vec<NapiPolls>,
     /// Packets dropped while they were counted, and since watching began.
-    pub drops: Vec<(Drop, u64)>,
+    pub drops: Vec<(SkbDrop, u64)>,
     /// Latency of stages.
     pub latency: Vec<LatencyRow>,
     /// What the probes can't tell.
@@ -78,7 +78,7 @@ mod tests {
         };
         let mut seen = Seen {
             steal: Some(Arc::new(steal)),
-            drops: vec![(Drop::default(), 3)],
+            drops: vec![(SkbDrop::default(), 3)],
             drops_counted_s: 1.0,
             ..Seen::default()
         };

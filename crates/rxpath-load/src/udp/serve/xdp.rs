@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use nix::sys::socket::{MsgFlags, recv};
-use rxpath_bpf::xdp_receive::{Counts, Prepared, Verdict, Wanted, XdpReceive};
+use rxpath_bpf::xdp_receive::{Prepared, XdpAction, XdpCounts, XdpFilter, XdpReceive};
 use rxpath_core::Warning;
 use rxpath_host::HostError;
 use rxpath_host::netlink::Netlink;
@@ -88,12 +88,12 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     let addr = listen::local(&port)?;
     let (device, vlan_id) = device(&options)?;
     let is_read = options.engine == ServeEngine::Xdp;
-    let verdict = if is_read { Verdict::Redirect } else { Verdict::Drop };
-    let wanted = Wanted { to: addr, vlan_id };
+    let action = if is_read { XdpAction::Redirect } else { XdpAction::Drop };
+    let wanted = XdpFilter { to: addr, vlan_id };
     // Frames of a queue that nobody knows of would be left out.
     let queues = xdp::queue_count(&device, Side::Receive).max(device.rx_queues);
     let refused = |error| refused_by_host(engine, error);
-    let prepared = Prepared::load(&device, queues, wanted, verdict).map_err(refused)?;
+    let prepared = Prepared::load(&device, queues, wanted, action).map_err(refused)?;
     let mut settings = settle(&options, addr);
     let mut shares = Vec::new();
     if is_read {
@@ -233,7 +233,7 @@ impl Taken {
     /// What became of the frames, once the readers have ended.
     pub(super) fn ledger(&self, reports: &[Report]) -> Result<XdpReceiveLedger, LoadError> {
         let counts = self.program.counts().map_err(|e| refused_by_host("--engine xdp", e))?;
-        let Counts { matched, redirected, dropped, passed, others } = counts;
+        let XdpCounts { matched, redirected, dropped, passed, others } = counts;
         let sum = |of: fn(&Report) -> u64| reports.iter().map(of).sum();
         Ok(XdpReceiveLedger {
             matched_packets: matched,

@@ -195,7 +195,7 @@ fn what_is_always_printed_is_required() {
     let all: BTreeMap<&str, Schema> = all().into_iter().collect();
     let steal = &all["steal"];
     requires_what_is_always_printed::<rxpath_bpf::steal::TaskTaken>(steal);
-    requires_what_is_always_printed::<rxpath_bpf::steal::probe::Victim>(steal);
+    requires_what_is_always_printed::<rxpath_bpf::steal::probe::StealVictim>(steal);
     requires_what_is_always_printed::<CpuTime>(steal);
     requires_what_is_always_printed::<ProbeCost>(steal);
     let trace = &all["trace"];

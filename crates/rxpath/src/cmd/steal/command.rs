@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use rxpath_bpf::steal::TaskTaken;
 use rxpath_bpf::steal::openssl;
-use rxpath_bpf::steal::probe::Victim;
+use rxpath_bpf::steal::probe::StealVictim;
 use rxpath_core::CpuList;
 use rxpath_host::read::thread;
 use rxpath_host::write::sched;
@@ -123,8 +123,8 @@ fn pass_on(mut pipe: Box<dyn Read + Send>, said: &Mutex<Vec<u8>>, _reading: &Sen
 
 impl Ended {
     /// The request and its result.
-    pub fn victim(&self, tasks: &[TaskTaken]) -> Victim {
-        let mut victim = Victim::command(&self.what, self.pid, self.wall, tasks);
+    pub fn victim(&self, tasks: &[TaskTaken]) -> StealVictim {
+        let mut victim = StealVictim::command(&self.what, self.pid, self.wall, tasks);
         victim.row.claims = openssl::claims(&self.said);
         victim.exit_code = self.status.code();
         victim.ended_by_signal = self.status.signal();
