@@ -5,7 +5,7 @@
 
 use rxpath_bpf::names::names_of;
 use rxpath_bpf::steal::openssl;
-use rxpath_core::{Bytes, Count, CpuList, Nanos, SchedClass};
+use rxpath_core::{Bytes, CpuList, ItemCount, Nanos, SchedClass};
 use rxpath_host::lab::capture::scrub::Scrubber;
 use rxpath_host::lab::nft;
 use rxpath_host::netlink::wire;
@@ -209,7 +209,7 @@ fn units(text: &str) {
     drop(Objective::parse(text));
     drop(text.parse::<Nanos>());
     drop(text.parse::<Bytes>());
-    drop(text.parse::<Count>());
+    drop(text.parse::<ItemCount>());
 }
 
 fn netdev_answers(bytes: &[u8]) {

@@ -1,6 +1,6 @@
 //! Trials over TCP, end to end: the ledger of segments, the metrics, the queues over time.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::ledger::{LedgerUnit, Place};
 use rxpath_record::manifest::Trial;
 
@@ -85,7 +85,7 @@ fn a_stalling_reader_shows_in_the_sampled_queue() {
     let samples = &run.samples[0];
     assert!(samples.cost.samples_count > 0 && samples.cost.cpu_s > 0.0);
     let unread = samples.series.iter().find(|series| {
-        series.side == Side::Rx && series.entity == "all" && series.metric == "unread_bytes"
+        series.side == PathSide::Rx && series.entity == "all" && series.metric == "unread_bytes"
     });
     let unread: Vec<u64> = unread.unwrap().values.iter().flatten().copied().collect();
     let most = unread.iter().copied().max().unwrap();

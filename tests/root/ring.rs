@@ -2,7 +2,7 @@
 //!
 //! A full ring holds 256 packets less those that NAPI took out since it gave entries back, 15 at most.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::samples::TrialSamples;
 
 use crate::bed::may_run;
@@ -12,7 +12,7 @@ fn column(samples: &TrialSamples, metric: &str) -> Vec<u64> {
     let fits = samples
         .series
         .iter()
-        .find(|s| s.side == Side::Rx && s.entity == "ring" && s.metric == metric);
+        .find(|s| s.side == PathSide::Rx && s.entity == "ring" && s.metric == metric);
     fits.unwrap().values.iter().flatten().copied().collect()
 }
 

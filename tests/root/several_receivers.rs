@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_record::ledger::{LedgerUnit, Place};
 use rxpath_record::manifest::{Manifest, Trial};
@@ -432,7 +432,8 @@ fn senders_are_sampled_as_in_the_lab() {
     );
     let (run, ..) = lan.recorded(&scenario);
     let series = &run.samples[0].series;
-    let hosts = [(Side::Rx, ""), (Side::Rx, "sut2:"), (Side::Tx, ""), (Side::Tx, "gen2:")];
+    let hosts =
+        [(PathSide::Rx, ""), (PathSide::Rx, "sut2:"), (PathSide::Tx, ""), (PathSide::Tx, "gen2:")];
     for (side, host) in hosts {
         for (entity, metric) in [("thread0", "run_ns"), ("socket0", "unsent_bytes")] {
             let entity = format!("{host}{entity}");
@@ -442,7 +443,7 @@ fn senders_are_sampled_as_in_the_lab() {
             assert!(is_read, "{side} {entity} {metric}");
         }
     }
-    let cpus: Vec<&str> =
-        series.iter().filter(|it| it.side == Side::Machine).map(|it| it.entity.as_str()).collect();
+    let of_machine = series.iter().filter(|it| it.side == PathSide::Machine);
+    let cpus: Vec<&str> = of_machine.map(|it| it.entity.as_str()).collect();
     assert!(cpus.contains(&"cpu0") && !cpus.iter().any(|cpu| cpu.contains(':')), "{cpus:?}");
 }

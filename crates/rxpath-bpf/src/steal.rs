@@ -13,14 +13,14 @@ mod rows;
 use std::net::IpAddr;
 
 use rxpath_core::Warning;
-use rxpath_core::measured::{CpuTime, ProbeCost, TakenBy, TaskTime};
+use rxpath_core::measured::{CpuBreakdown, ProbeCost, TakenBy, TaskTime};
 use rxpath_host::read::cputime::user_hz;
 use rxpath_host::read::procfs::stat::Ticks;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Reading;
-use crate::account::calibrate::Calibration;
+use crate::account::calibrate::IrqCalibration;
 use crate::account::row::CpuWindow;
 use crate::devices::{self, NapiInstance};
 use crate::object::ProgramState;
@@ -75,12 +75,12 @@ pub struct Steal {
     /// Tasks that ran, by time taken from them, the largest first; rows of the idle tasks are one.
     pub tasks: Vec<TaskTaken>,
     /// CPUs.
-    pub cpus: Vec<CpuTime>,
+    pub cpus: Vec<CpuBreakdown>,
     /// How long packets were sampled for `taken_for`: duty-cycled at high packet rates.
     #[serde(default)]
     pub flows_looked_s: f64,
     /// The cost of an interrupt in addition to the measured time.
-    pub calibration: Calibration,
+    pub calibration: IrqCalibration,
     /// What the probe itself cost.
     pub probe_cost: ProbeCost,
     /// The programs of the probe, and what is not known without those that are missing.
@@ -109,7 +109,7 @@ pub struct StealInputs<'a> {
     /// The last.
     pub after: &'a Reading,
     /// The calibration.
-    pub calibration: Calibration,
+    pub calibration: IrqCalibration,
     /// The cost.
     pub cost: ProbeCost,
     /// The programs.
@@ -200,7 +200,7 @@ pub(crate) struct TickTimes {
     steal_s: f64,
 }
 
-fn told(calibration: &Calibration, probes: &[ProgramState]) -> Vec<Warning> {
+fn told(calibration: &IrqCalibration, probes: &[ProgramState]) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = missing(probes).collect();
     if calibration.points.is_empty() {
         warnings.push(

@@ -40,7 +40,7 @@ pub fn line_schema_id(name: &str) -> String {
 /// One line of a JSON Lines stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-pub enum Line<S, I, R> {
+pub enum StreamLine<S, I, R> {
     /// First line: the effective settings.
     Settings {
         /// Schema id of every line of the stream: `rxpath/<name>-line/<major>.<minor>`.

@@ -31,6 +31,6 @@ pub use into_map::IntoMap;
 pub use log2::Log2;
 pub use reported::ReportedTime;
 pub use sched_class::SchedClass;
-pub use side::Side;
-pub use units::{BitRate, Bytes, Count, Nanos, ParseUnitError, Rate};
+pub use side::PathSide;
+pub use units::{BitRate, Bytes, ItemCount, Nanos, ParseUnitError, Rate};
 pub use warning::Warning;

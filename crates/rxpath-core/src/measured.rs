@@ -5,7 +5,7 @@
 
 mod calibration;
 mod cost;
-mod cpu_time;
+mod cpu_breakdown;
 mod irq;
 mod napi;
 mod stage;
@@ -13,9 +13,9 @@ mod taken;
 mod task_time;
 mod victim_time;
 
-pub use calibration::{Calibration, CalibrationKind, Point};
+pub use calibration::{CalibrationKind, CalibrationPoint, IrqCalibration};
 pub use cost::{ProbeCost, ProgramCost};
-pub use cpu_time::CpuTime;
+pub use cpu_breakdown::CpuBreakdown;
 pub use irq::IrqLine;
 pub use napi::NapiPolls;
 pub use stage::{Outlier, StageName, StageTimes};

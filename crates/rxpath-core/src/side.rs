@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
     JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum PathSide {
     /// The sender's namespace or host.
     Tx,
     /// The receiver's namespace or host.
@@ -29,7 +29,7 @@ pub enum Side {
     Machine,
 }
 
-impl Side {
+impl PathSide {
     /// The word used in counter names: `tx/Udp.OutDatagrams`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Side {
     }
 }
 
-impl std::fmt::Display for Side {
+impl std::fmt::Display for PathSide {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }

@@ -37,7 +37,7 @@ impl ParseUnitError {
 /// A number of things: packets, datagrams, connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(with = "u64")]
-pub struct Count(pub u64);
+pub struct ItemCount(pub u64);
 
 /// A rate of packets, requests or transactions.
 ///
@@ -202,7 +202,7 @@ macro_rules! quantity {
     };
 }
 
-quantity!(Count, "a count", "10k", COUNT);
+quantity!(ItemCount, "a count", "10k", COUNT);
 quantity!(Rate, "a rate", "50kpps", RATE);
 quantity!(BitRate, "a bit rate", "2.5Gbit", BITRATE);
 quantity!(Nanos, "a duration", "10us", TIME);
@@ -230,7 +230,7 @@ impl Nanos {
     }
 }
 
-impl fmt::Display for Count {
+impl fmt::Display for ItemCount {
     /// At most four digits: `1.147M`, `350k`, `12`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&si(self.0 as f64))
@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn reads_what_people_type() {
-        assert_eq!("10k".parse::<Count>().unwrap().0, 10_000);
-        assert_eq!("1.5M".parse::<Count>().unwrap().0, 1_500_000);
+        assert_eq!("10k".parse::<ItemCount>().unwrap().0, 10_000);
+        assert_eq!("1.5M".parse::<ItemCount>().unwrap().0, 1_500_000);
         assert_eq!("10us".parse::<Nanos>().unwrap().0, 10_000);
         assert_eq!("0.3s".parse::<Nanos>().unwrap().0, 300_000_000);
         assert_eq!("64KiB".parse::<Bytes>().unwrap().0, 65_536);
@@ -311,29 +311,29 @@ mod tests {
     fn a_part_of_one_is_refused_and_not_rounded() {
         for text in ["0.3", "1.5", "0.0004k"] {
             assert!(
-                text.parse::<Count>().unwrap_err().to_string().contains("not a whole number"),
+                text.parse::<ItemCount>().unwrap_err().to_string().contains("not a whole number"),
                 "{text}"
             );
         }
         assert!("0.3ns".parse::<Nanos>().is_err());
-        assert_eq!("1.5k".parse::<Count>().unwrap(), Count(1500));
+        assert_eq!("1.5k".parse::<ItemCount>().unwrap(), ItemCount(1500));
         assert_eq!("0.5us".parse::<Nanos>().unwrap(), Nanos(500));
         assert_eq!("1.1MiB".parse::<Bytes>().unwrap(), Bytes(1_153_434));
-        assert_eq!("1.147M".parse::<Count>().unwrap(), Count(1_147_000));
+        assert_eq!("1.147M".parse::<ItemCount>().unwrap(), ItemCount(1_147_000));
     }
 
     #[test]
     fn nonsense_is_refused() {
         for text in ["", "k", "-1", "1x", "1e9", "99999999999999999999", "1.2.3", "20000000000000G"]
         {
-            assert!(text.parse::<Count>().is_err(), "{text}");
+            assert!(text.parse::<ItemCount>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn prints_at_most_four_digits() {
-        assert_eq!(Count(1_147_000).to_string(), "1.15M");
-        assert_eq!(Count(350_000).to_string(), "350k");
+        assert_eq!(ItemCount(1_147_000).to_string(), "1.15M");
+        assert_eq!(ItemCount(350_000).to_string(), "350k");
         assert_eq!(Nanos(2_500).to_string(), "2.5us");
         assert_eq!(Bytes(212_992).to_string(), "208 KiB");
     }
@@ -341,7 +341,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,30}") {
-            let _ = text.parse::<Count>();
+            let _ = text.parse::<ItemCount>();
             let _ = text.parse::<Nanos>();
             let _ = text.parse::<Bytes>();
             let _ = text.parse::<Rate>();
@@ -357,7 +357,7 @@ mod tests {
             unit in prop::sample::select(vec!["pps", "rps"]),
         ) {
             let number = format!("{whole}.{thousandths:03}{factor}");
-            let Count(count) = number.parse().unwrap();
+            let ItemCount(count) = number.parse().unwrap();
             prop_assert_eq!(format!("{number}{unit}").parse::<Rate>().unwrap(), Rate(count));
             prop_assert_eq!(format!("{number}bit").parse::<BitRate>().unwrap(), BitRate(count));
             prop_assert_eq!(number.parse::<Rate>().unwrap(), Rate(count));
@@ -367,7 +367,7 @@ mod tests {
 
         #[test]
         fn whole_numbers_are_exact(n in any::<u64>()) {
-            prop_assert_eq!(n.to_string().parse::<Count>().unwrap().0, n);
+            prop_assert_eq!(n.to_string().parse::<ItemCount>().unwrap().0, n);
         }
     }
 }

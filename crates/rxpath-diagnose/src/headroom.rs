@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::ledger::LedgerUnit;
 use rxpath_record::verdict::Stage;
 
@@ -61,8 +61,8 @@ fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
         LedgerUnit::Datagram => ["sender", "receiver"],
         LedgerUnit::Segment => ["client", "server"],
     };
-    let polls = |side: Side| view.raw.polling_sides.contains(&side);
-    if view.sender.count > 0 && !sends && !polls(Side::Tx) {
+    let polls = |side: PathSide| view.raw.polling_sides.contains(&side);
+    if view.sender.count > 0 && !sends && !polls(PathSide::Tx) {
         let lead = &view.sender.lead;
         let who = format!("the {sender}'s thread{}", on(lead));
         all.push(Candidate { who, demand: lead.demand(), pps: view.offered_pps() });
@@ -71,7 +71,7 @@ fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
     let pids: BTreeSet<Option<i32>> =
         view.raw.receiver_threads.iter().map(|thread| thread.pid).collect();
     let known = view.unsure.is_none() && pids.len() == 1;
-    if view.reader.count > 0 && !reads && known && !polls(Side::Rx) {
+    if view.reader.count > 0 && !reads && known && !polls(PathSide::Rx) {
         let lead = &view.reader.lead;
         let who = format!("the {receiver}'s thread{}", on(lead));
         all.push(Candidate { who, demand: lead.demand(), pps: view.delivered_pps() });

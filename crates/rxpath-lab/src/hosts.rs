@@ -29,7 +29,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rxpath_core::Warning;
-use rxpath_core::{IntoMap, Side};
+use rxpath_core::{IntoMap, PathSide};
 use rxpath_host::read::environment::HostFacts;
 use rxpath_host::read::nic::losses::CardCounters;
 use rxpath_load::udp::load::options::Engine as SendEngine;
@@ -151,8 +151,8 @@ impl Hosts {
     }
 
     /// The hosts of a side.
-    pub fn of(&self, side: Side) -> &[ConnectedHost] {
-        if side == Side::Tx { &self.senders } else { &self.receivers }
+    pub fn of(&self, side: PathSide) -> &[ConnectedHost] {
+        if side == PathSide::Tx { &self.senders } else { &self.receivers }
     }
 
     /// The shapes of the senders' and of the receivers' hosts: of each side the smallest, whose CPUs are on all.
@@ -171,7 +171,7 @@ impl Hosts {
             let first = self.all().position(|other| host.has_clock_of(other));
             first.map(|first| first as u32)
         };
-        let part = |host: &ConnectedHost, side: Side| HostPart {
+        let part = |host: &ConnectedHost, side: PathSide| HostPart {
             side,
             device: host.device.name.clone(),
             driver: host.device.driver.clone(),
@@ -188,9 +188,9 @@ impl Hosts {
             drift: None,
             control_path: host.control(),
             path_clocks: BTreeMap::new(),
-            sends_to: if side == Side::Tx { self.chosen_for(host) } else { Vec::new() },
+            sends_to: if side == PathSide::Tx { self.chosen_for(host) } else { Vec::new() },
         };
-        let all = [Side::Tx, Side::Rx].into_iter();
+        let all = [PathSide::Tx, PathSide::Rx].into_iter();
         let all = all.flat_map(|side| self.of(side).iter().map(move |host| (host, side)));
         all.map(|(host, side)| (host.client.alias().to_owned(), part(host, side))).into_map()
     }
@@ -220,7 +220,7 @@ impl Hosts {
 
     /// The hosts that something is for, the senders first.
     pub fn on(&self, on: &OnHosts) -> impl Iterator<Item = (Seat, &ConnectedHost)> {
-        let seats = [Side::Tx, Side::Rx].into_iter().flat_map(move |side| {
+        let seats = [PathSide::Tx, PathSide::Rx].into_iter().flat_map(move |side| {
             let all = self.of(side).iter().enumerate();
             all.map(move |(index, host)| (Seat { side, index }, host))
         });
@@ -280,7 +280,7 @@ impl Hosts {
     }
 
     /// Whether this host's counters are those of an earlier one of its side: two of one machine may be in one namespace.
-    pub fn counts_with_another(&self, side: Side, index: usize) -> bool {
+    pub fn counts_with_another(&self, side: PathSide, index: usize) -> bool {
         let namespace = |host: &ConnectedHost| {
             let netns = host.hello.netns;
             (host.is_local || netns.is_some()).then_some((host.machine, netns))
@@ -291,13 +291,13 @@ impl Hosts {
     }
 
     /// The hosts of a side whose counters are those of no earlier one.
-    pub fn counting(&self, side: Side) -> impl Iterator<Item = &ConnectedHost> {
+    pub fn counting(&self, side: PathSide) -> impl Iterator<Item = &ConnectedHost> {
         let all = self.of(side).iter().enumerate();
         all.filter(move |(index, _)| !self.counts_with_another(side, *index)).map(|(_, host)| host)
     }
 
     /// Whether no earlier host of its side is on its machine, whose CPUs and energy both read.
-    pub fn is_first_on_machine(&self, side: Side, index: usize) -> bool {
+    pub fn is_first_on_machine(&self, side: PathSide, index: usize) -> bool {
         let machines: Vec<usize> = self.of(side).iter().map(|host| host.machine).collect();
         machines.iter().position(|machine| machines.get(index) == Some(machine)) == Some(index)
     }

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 use rand::RngExt;
-use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_bpf::account::calibrate::IrqCalibration;
 use rxpath_core::Warning;
 use rxpath_host::Root;
 use rxpath_host::lab::capture::scrub::Scrubber;
@@ -195,7 +195,7 @@ struct Running<'a> {
     deadline_ns: u64,
     next_trial: u32,
     /// What an interrupt costs here, when a variant wants to know who paid.
-    calibration: Option<Calibration>,
+    calibration: Option<IrqCalibration>,
     times: Times,
     /// Replaces what names the hosts in what third-party programs print.
     scrubber: Option<Scrubber>,

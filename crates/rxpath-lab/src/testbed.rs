@@ -10,8 +10,8 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rxpath_bpf::account::calibrate::Calibration;
-use rxpath_core::{CpuList, Side};
+use rxpath_bpf::account::calibrate::IrqCalibration;
+use rxpath_core::{CpuList, PathSide};
 use rxpath_host::lab::owner::Owner;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::netlink::QueueAsk;
@@ -59,7 +59,7 @@ pub use started::Started;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The side.
-    pub side: Side,
+    pub side: PathSide,
     /// Its name: `net.ipv4.conf.all.rp_filter`, `veth/features/rx-gro`.
     pub setting: String,
     /// Value before.
@@ -107,14 +107,14 @@ pub trait Testbed {
     fn snapshot(&self) -> Snapshot;
 
     /// The names of a side's hosts; nothing where it is this one.
-    fn hosts(&self, _: Side) -> Vec<String> {
+    fn hosts(&self, _: PathSide) -> Vec<String> {
         Vec::new()
     }
 
     /// The CPUs of a variant's program on a host; empty = anywhere.
     fn cpus(&self, seat: Seat, variant: &Variant) -> CpuList {
         match seat.side {
-            Side::Tx => variant.load.cpus().clone(),
+            PathSide::Tx => variant.load.cpus().clone(),
             _ => variant.serve.cpus().clone(),
         }
     }
@@ -140,7 +140,7 @@ pub trait Testbed {
 
     /// Programs that print the counters of each host while they run, by side, where reading them from here would load the
     /// path that is measured; none where they are read here.
-    fn counter_lines(&self) -> Result<Vec<(Side, Started)>, LabError> {
+    fn counter_lines(&self) -> Result<Vec<(PathSide, Started)>, LabError> {
         Ok(Vec::new())
     }
 
@@ -174,7 +174,7 @@ pub trait Testbed {
     }
 
     /// A `sock_diag` socket of one side's namespace.
-    fn sock_diag(&self, side: Side) -> Result<Netlink, LabError>;
+    fn sock_diag(&self, side: PathSide) -> Result<Netlink, LabError>;
 
     /// A reader of how full the link's ring is, which must be empty now; `None` where none is visible.
     fn ring(&self) -> Result<Option<Ring>, LabError> {
@@ -186,7 +186,7 @@ pub trait Testbed {
         let Sampled { interval_ns, port, tcp, v6, threads, ring } = sampled;
         let threads = threads.into_iter().map(|(seat, threads)| (seat.side, threads)).collect();
         let mut sockets = Vec::new();
-        for side in [Side::Rx, Side::Tx] {
+        for side in [PathSide::Rx, PathSide::Tx] {
             if let Some(ask) = queue_ask(side, port, tcp, v6) {
                 sockets.push((side, self.sock_diag(side)?, ask));
             }
@@ -196,7 +196,7 @@ pub trait Testbed {
 
     /// For each receiver the drops of each UDP socket that is bound to `port`; `None` when there is no such socket.
     fn socket_drops(&self, port: u16) -> Result<Vec<Option<Vec<u64>>>, LabError> {
-        Ok(vec![socket_drops(&mut self.sock_diag(Side::Rx)?, port)?])
+        Ok(vec![socket_drops(&mut self.sock_diag(PathSide::Rx)?, port)?])
     }
 
     /// `CLOCK_MONOTONIC` of the host on which the sides run. Starts and windows are instants of this clock.
@@ -273,9 +273,9 @@ pub trait Testbed {
     fn observers(
         &self,
         variant: &Variant,
-        calibration: Option<&Calibration>,
+        calibration: Option<&IrqCalibration>,
     ) -> Result<Box<dyn Observing>, LabError> {
-        let netns = self.network_namespace(Side::Rx);
+        let netns = self.network_namespace(PathSide::Rx);
         let calibration = calibration.cloned();
         let started = Observers::start(&variant.observe, &variant.background, calibration, netns)?;
         Ok(Box::new(started))
@@ -343,10 +343,10 @@ pub trait Testbed {
     }
 
     /// Inode of one side's network namespace.
-    fn network_namespace(&self, side: Side) -> Option<u32>;
+    fn network_namespace(&self, side: PathSide) -> Option<u32>;
 
     /// The side to which the network namespace with this inode belongs; `None` for those outside the testbed.
-    fn side_of(&self, netns: u32) -> Option<Side>;
+    fn side_of(&self, netns: u32) -> Option<PathSide>;
 
     /// Whether other traffic than the workload's can move these counters.
     fn shared_with_others(&self) -> bool;

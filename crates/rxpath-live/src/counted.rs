@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::read::netlink::netfilter::Conntrack;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{ConntrackUse, CpuPackets};
 
 /// Packets of each CPU's receive softirq and backlog, by `softnet_stat`.
 pub fn packets_by_cpu(moved: &Moved) -> Vec<CpuPackets> {
-    let prefix = format!("{}/softnet.cpu", Side::Machine);
+    let prefix = format!("{}/softnet.cpu", PathSide::Machine);
     // 32 bits that wrap.
     let wrapped = |count: &i64| u64::from(*count as u32);
     let mut by_cpu: BTreeMap<u32, CpuPackets> = BTreeMap::new();

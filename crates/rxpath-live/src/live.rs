@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rxpath_bpf::ProbeCost;
-use rxpath_core::{IntoMap, Side};
+use rxpath_core::{IntoMap, PathSide};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::clock::monotonic_ns;
 use rxpath_host::read::netlink::{Link, TcpSocket, netfilter::Conntrack};
@@ -202,7 +202,7 @@ pub(crate) fn watch_with(
 
 /// Without the counters of UDP nothing can be said: that they did not move would be read out of their absence.
 fn countable(read: &Snapshot) -> Result<(), HostError> {
-    let has = |name: &str| read.values.contains_key(&format!("{}/{name}", Side::Machine));
+    let has = |name: &str| read.values.contains_key(&format!("{}/{name}", PathSide::Machine));
     if has("Udp.InDatagrams") || has("Udp6.InDatagrams") {
         return Ok(());
     }
@@ -247,7 +247,7 @@ impl Around {
 
 pub(crate) fn snapshot(reader: &mut Reader) -> Snapshot {
     let read = reader.read();
-    let named = |name: &str| format!("{}/{name}", Side::Machine);
+    let named = |name: &str| format!("{}/{name}", PathSide::Machine);
     Snapshot {
         t_ns: monotonic_ns() as i64,
         values: read.values.into_iter().map(|(name, value)| (named(&name), value)).into_map(),

@@ -8,7 +8,7 @@ pub mod name;
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{IntoMap, Side};
+use rxpath_core::{IntoMap, PathSide};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ pub struct Moved {
 impl Moved {
     /// Packets for which a network card's ring had no free descriptor, and the counter that has them: the sum of `owners`,
     /// if the driver is known.
-    pub fn ring(&self, side: Side, device: &str, owners: &[String]) -> (String, i64) {
+    pub fn ring(&self, side: PathSide, device: &str, owners: &[String]) -> (String, i64) {
         if !owners.is_empty() {
             let name = owners.join(" + ");
             let (folded, own): (Vec<&String>, Vec<&String>) =
@@ -179,18 +179,18 @@ mod tests {
         };
         let owners = ["rx/link.ens5.rx.dropped".to_owned()];
         let counted = [("rx/link.ens5.rx.dropped", 90), ("machine/softnet.cpu1.dropped", 20)];
-        let (name, lost) = moved(&counted).ring(Side::Rx, "ens5", &owners);
+        let (name, lost) = moved(&counted).ring(PathSide::Rx, "ens5", &owners);
         assert_eq!(
             (name.as_str(), lost),
             ("rx/link.ens5.rx.dropped - machine/softnet.*.dropped", 70)
         );
         // Softnet is that of all devices.
         let counted = [("rx/link.ens5.rx.dropped", 10), ("machine/softnet.cpu1.dropped", 20)];
-        assert_eq!(moved(&counted).ring(Side::Rx, "ens5", &owners).1, 0);
+        assert_eq!(moved(&counted).ring(PathSide::Rx, "ens5", &owners).1, 0);
         let owners = ["rx/ethtool.ens5.rx_missed_errors".to_owned()];
         let counted =
             [("rx/ethtool.ens5.rx_missed_errors", 7), ("machine/softnet.cpu1.dropped", 2)];
-        assert_eq!(moved(&counted).ring(Side::Rx, "ens5", &owners).1, 7);
+        assert_eq!(moved(&counted).ring(PathSide::Rx, "ens5", &owners).1, 7);
         // Of cards of two drivers, one folds it in.
         let owners = ["rx/link.sut:eth0.rx.dropped", "rx/ethtool.sut2:eth0.rx_missed_errors"];
         let counted = [
@@ -201,7 +201,7 @@ mod tests {
             ("machine@sut2/softnet.cpu1.dropped", 40),
         ];
         let owners = owners.map(str::to_owned);
-        let (name, lost) = moved(&counted).ring(Side::Rx, "eth0", &owners);
+        let (name, lost) = moved(&counted).ring(PathSide::Rx, "eth0", &owners);
         assert_eq!(lost, 27, "another host's backlog is not its");
         assert!(name.ends_with(" - machine@sut/softnet.*.dropped"), "{name}");
     }
@@ -226,7 +226,7 @@ mod tests {
         let moved = |name: &'static str, by: u64| {
             let mut after = snapshot(&zero);
             after.values.insert(name.into(), by);
-            after.since(&snapshot(&zero)).ring(Side::Rx, "eth0", &[])
+            after.since(&snapshot(&zero)).ring(PathSide::Rx, "eth0", &[])
         };
         let fifo = "rx/link.eth0.rx.fifo_errors";
         assert_eq!(moved(fifo, 7), (fifo.to_owned(), 7));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{Side, Warning};
+use rxpath_core::{PathSide, Warning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub enum What {
     /// A setting was changed for a trial, or kept from one before.
     SettingChanged {
         /// The side it was changed on.
-        side: Side,
+        side: PathSide,
         /// Its name.
         setting: String,
         /// Value before.
@@ -64,7 +64,7 @@ pub enum What {
         /// The trial.
         trial: u32,
         /// Where it was read.
-        side: Side,
+        side: PathSide,
         /// Values by key.
         values: BTreeMap<String, f64>,
     },

@@ -5,7 +5,7 @@
 
 mod tcp;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,7 @@ pub struct WindowEvidence {
     pub sockets: Vec<SocketUse>,
     /// Sides whose threads poll instead of sleeping, as far as known: that they run all the time says nothing of a limit.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub polling_sides: Vec<Side>,
+    pub polling_sides: Vec<PathSide>,
     /// Where the receive softirq runs.
     pub softirq: SoftirqPlace,
     /// `net.core.netdev_max_backlog` in packets, when it can be read.

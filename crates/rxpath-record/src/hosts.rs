@@ -8,7 +8,7 @@ mod starts;
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_core::number::{percent, si};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ use crate::ledger::Ledger;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostTrial {
     /// What it did: `tx` sent, `rx` received.
-    pub side: Side,
+    pub side: PathSide,
     /// Noise grade of its machine.
     pub grade: Grade,
     /// The basis of the grade, as text with numbers.
@@ -50,7 +50,7 @@ pub struct HostTrial {
 
 impl HostTrial {
     /// A host of a quiet machine on this side, of which nothing else is known.
-    pub fn of(side: Side) -> Self {
+    pub fn of(side: PathSide) -> Self {
         Self { side, ..Self::default() }
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use rxpath_core::ntp::NtpState;
 use rxpath_core::number::si;
-use rxpath_core::{Nanos, Side, Warning};
+use rxpath_core::{Nanos, PathSide, Warning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +82,7 @@ pub struct Manifest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostPart {
     /// What it does.
-    pub side: Side,
+    pub side: PathSide,
     /// Its device towards the other host.
     pub device: String,
     /// The device's driver, or the kind of a virtual device; empty if neither is known.
@@ -129,7 +129,7 @@ pub struct HostPart {
 
 impl HostPart {
     /// A host on this side, of which nothing else is known.
-    pub fn of(side: Side) -> Self {
+    pub fn of(side: PathSide) -> Self {
         Self { side, ..Self::default() }
     }
 
@@ -141,7 +141,7 @@ impl HostPart {
     /// What it does and how well its clock is known: `sends by eth0 (igb, 1Gb/s), MTU 1500, 8 CPUs; control round
     /// trip 38us, clock known to +-18us`.
     pub fn text(&self) -> String {
-        let does = if self.side == Side::Tx { "sends" } else { "receives" };
+        let does = if self.side == PathSide::Tx { "sends" } else { "receives" };
         let speed = self.speed();
         let card = [self.driver.as_str(), speed.as_str()];
         let card: Vec<&str> = card.into_iter().filter(|it| !it.is_empty()).collect();

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 
 /// One line: the samples of one trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +29,7 @@ pub struct TrialSamples {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SampleSeries {
     /// Where it was read.
-    pub side: Side,
+    pub side: PathSide,
     /// Its entity: `socket0`, `thread0`, `cpu1`; `all` = the followed sockets of the side together.
     pub entity: String,
     /// What it is: `rmem_bytes`, `unread_bytes`, `backlog_bytes`, `run_ns`, `processed_packets`.

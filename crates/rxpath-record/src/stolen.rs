@@ -4,7 +4,7 @@
 //! The parts of a row add up to its `on_cpu_s`, the rows of tasks to those of CPUs, and those to their windows.
 //! Measured and estimated values are in different fields.
 
-use rxpath_core::measured::{Calibration, CpuTime, ProbeCost, TaskTime, VictimTime};
+use rxpath_core::measured::{CpuBreakdown, IrqCalibration, ProbeCost, TaskTime, VictimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct StolenCpuTime {
     /// Tasks by the time taken from them; those with little time are one row, so that the sum is complete.
     pub tasks: Vec<TaskTime>,
     /// What an interrupt costs in addition to what is measured.
-    pub interrupt: Calibration,
+    pub interrupt: IrqCalibration,
     /// What observing cost.
     pub probe: ProbeCost,
 }
@@ -63,7 +63,7 @@ impl VictimRecord {
 pub struct CpuPaid {
     /// How its time was used.
     #[serde(flatten)]
-    pub row: CpuTime,
+    pub row: CpuBreakdown,
     /// Packets that its softirqs handled in the window, the whole machine's. **Source** `softnet_stat`, processed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub landed_packets: Option<u64>,
@@ -87,15 +87,16 @@ mod tests {
         let read: StolenCpuTime = serde_json::from_str(old).unwrap();
         let by = TakenBy { dev: "eth0".into(), napi_id: 7, net_s: 0.5, ..TakenBy::default() };
         assert_eq!(read.victim.unwrap().row.taken_by, [by]);
-        let interrupt = Calibration {
+        let interrupt = IrqCalibration {
             irq_entry_us: 5.5,
             interval_us: [5.0, 6.0],
             source: "measured".into(),
-            ..Calibration::default()
+            ..IrqCalibration::default()
         };
         assert_eq!(read.interrupt, interrupt);
         let time = Division { on_cpu_s: 1.5, ..Division::default() };
-        let row = CpuTime { cpu: 1, window_s: 2.0, time, idle_s: 0.5, ..CpuTime::default() };
+        let row =
+            CpuBreakdown { cpu: 1, window_s: 2.0, time, idle_s: 0.5, ..CpuBreakdown::default() };
         assert_eq!(read.cpus, [CpuPaid { row, landed_packets: Some(7) }]);
         let task =
             TaskTime { pid: 7, comm: "sh".into(), cpus: vec![1], time, ..TaskTime::default() };

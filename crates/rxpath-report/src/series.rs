@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::event::{RunEvent, What};
 
 /// One curve: seconds since the trial's first sample, and a value.
@@ -16,7 +16,7 @@ pub(crate) struct Series {
 
 /// The samples of one trial.
 pub(crate) struct Samples<'a> {
-    rows: Vec<(i64, Side, &'a BTreeMap<String, f64>)>,
+    rows: Vec<(i64, PathSide, &'a BTreeMap<String, f64>)>,
 }
 
 impl<'a> Samples<'a> {
@@ -39,7 +39,7 @@ impl<'a> Samples<'a> {
     /// Values of `metric` as they were read, one series for each side and entity.
     pub(crate) fn gauges(&self, metric: &str) -> Vec<Series> {
         let start = self.start_ns().unwrap_or(0);
-        let mut found: BTreeMap<(Side, &str), Series> = BTreeMap::new();
+        let mut found: BTreeMap<(PathSide, &str), Series> = BTreeMap::new();
         for (t, side, values) in &self.rows {
             for (key, value) in *values {
                 let (name, entity) = key.split_once('/').unwrap_or((key, ""));
@@ -92,7 +92,10 @@ mod tests {
 
     fn sample(t_ms: i64, values: &[(&str, f64)]) -> RunEvent {
         let values = values.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
-        RunEvent { t_ns: t_ms * 1_000_000, what: What::Sample { trial: 3, side: Side::Rx, values } }
+        RunEvent {
+            t_ns: t_ms * 1_000_000,
+            what: What::Sample { trial: 3, side: PathSide::Rx, values },
+        }
     }
 
     #[test]

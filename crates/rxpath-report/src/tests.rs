@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::{Run, html, markdown};
 use rxpath_core::measured::{
-    Calibration, CpuTime, IrqLine, NapiPolls, StageName, StageTimes, TakenBy, TaskTime, VictimTime,
+    CpuBreakdown, IrqCalibration, IrqLine, NapiPolls, StageName, StageTimes, TakenBy, TaskTime,
+    VictimTime,
 };
 use rxpath_core::ntp::NtpState;
-use rxpath_core::{CpuList, Division, Log2, Side};
+use rxpath_core::{CpuList, Division, Log2, PathSide};
 use rxpath_record::comparison::MeasuredEffect;
 use rxpath_record::hosts::{ClockDrift, ControlCost, HostStart, HostTrial, PairPackets};
 use rxpath_record::ledger::{Drop, PacketBounds, Place, RemainderBounds};
@@ -189,7 +190,7 @@ fn comparisons_whose_base_is_zero_are_in_page_and_text() {
     }
 }
 
-fn host(side: Side, device: &str, ahead_ns: i64) -> HostPart {
+fn host(side: PathSide, device: &str, ahead_ns: i64) -> HostPart {
     let ntp = NtpState { is_synchronised: true, max_error_us: 12_000, ..NtpState::default() };
     HostPart {
         device: device.into(),
@@ -209,8 +210,8 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
     let mut run = open(&fixture("million-pps"));
     assert!(!html(&run).contains("Who sends to whom"));
     run.manifest.hosts = [
-        ("gen1".to_owned(), host(Side::Tx, "ens1f0", -2_000_000)),
-        ("<b>sut".to_owned(), host(Side::Rx, "ens2", 0)),
+        ("gen1".to_owned(), host(PathSide::Tx, "ens1f0", -2_000_000)),
+        ("<b>sut".to_owned(), host(PathSide::Rx, "ens2", 0)),
     ]
     .into();
     let page = html(&run);
@@ -247,12 +248,12 @@ fn hosts_are_a_picture_with_their_cards_rates_and_losses_and_their_clocks_a_tabl
         let host = |at_ns| HostTrial {
             endpoint_cost: Some(cost.clone()),
             start: Some(HostStart { at_ns, error_ns: 25_000, late_ns: 0 }),
-            ..HostTrial::of(Side::Tx)
+            ..HostTrial::of(PathSide::Tx)
         };
         trial.hosts.insert("gen1".to_owned(), host(0));
         trial.hosts.insert("gen2".to_owned(), host(310_000));
     }
-    run.manifest.hosts.insert("sut2".into(), host(Side::Rx, "ens3", 0));
+    run.manifest.hosts.insert("sut2".into(), host(PathSide::Rx, "ens3", 0));
     let page = html(&run);
     for load in [" · 25.0 % lost</text>", " · 0 % lost</text>", " · 50.0 % lost</text>"] {
         assert!(page.contains(load), "{load}");
@@ -270,7 +271,7 @@ fn the_picture_of_hosts_says_that_pairs_were_chosen() {
     let mut run = open(&fixture("million-pps"));
     let hosts = ["gen1", "sut", "sut2"].map(str::to_owned);
     let [sender, first, second] = hosts.clone();
-    let parts = [Side::Tx, Side::Rx, Side::Rx].map(|side| host(side, "ens1f0", 0));
+    let parts = [PathSide::Tx, PathSide::Rx, PathSide::Rx].map(|side| host(side, "ens1f0", 0));
     run.manifest.hosts = hosts.into_iter().zip(parts).collect();
     let chosen = "the pairs that the inventory chose";
     assert!(!html(&run).contains(chosen));
@@ -319,7 +320,7 @@ fn a_loss_within_bounds_is_no_share_of_one_number() {
 fn who_paid() -> StolenCpuTime {
     let time = Division { on_cpu_s: 1.9, own_s: 1.4, net_rx_s: 0.5, ..Division::default() };
     let by = TakenBy { dev: "backlog".into(), net_s: 0.5, packets: 12_345, ..TakenBy::default() };
-    let row = CpuTime { cpu: 1, time, ..CpuTime::default() };
+    let row = CpuBreakdown { cpu: 1, time, ..CpuBreakdown::default() };
     StolenCpuTime {
         window_s: 2.0,
         victim: Some(VictimRecord {
@@ -336,10 +337,10 @@ fn who_paid() -> StolenCpuTime {
         }),
         cpus: vec![CpuPaid { row, landed_packets: Some(54_321) }],
         tasks: vec![TaskTime { comm: "<b>evil".into(), time, ..TaskTime::default() }],
-        interrupt: Calibration {
+        interrupt: IrqCalibration {
             source: "measured".into(),
             interval_us: [5.5, 6.7],
-            ..Calibration::default()
+            ..IrqCalibration::default()
         },
         ..StolenCpuTime::default()
     }

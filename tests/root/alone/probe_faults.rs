@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_bpf::account::calibrate::IrqCalibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::programs_in_kernel;
 use rxpath_bpf::steal::{Steal, StealInputs, answer, answer_of};
@@ -34,7 +34,7 @@ fn since(account: &Account, before: &Reading) -> (Steal, Vec<Warning>) {
     answer(StealInputs {
         before,
         after: &after,
-        calibration: Calibration::given(1.0),
+        calibration: IrqCalibration::given(1.0),
         cost: ProbeCost::default(),
         probes: account.programs(),
         flows_looked: Duration::ZERO,
@@ -97,7 +97,7 @@ fn a_live_reading_has_the_tasks_that_ran_since_the_one_before_alone() {
         StealInputs {
             before: &before,
             after: &after,
-            calibration: Calibration::given(1.0),
+            calibration: IrqCalibration::given(1.0),
             cost: ProbeCost::default(),
             probes: account.programs(),
             flows_looked: Duration::ZERO,

@@ -21,7 +21,7 @@ mod threads;
 use std::time::Duration;
 
 use rxpath_core::CpuList;
-use rxpath_core::measured::Point;
+use rxpath_core::measured::CalibrationPoint;
 use rxpath_host::read::procfs::stat::Ticks;
 use rxpath_host::read::thread;
 use rxpath_host::read::topology::{self, Distance};
@@ -29,7 +29,7 @@ use rxpath_host::{HostError, Root};
 
 use super::Account;
 use crate::object::ProgramState;
-pub use rxpath_core::measured::{Calibration, CalibrationKind};
+pub use rxpath_core::measured::{CalibrationKind, IrqCalibration};
 use sender::Prepare;
 use spins::Spins;
 
@@ -79,7 +79,7 @@ const INTERRUPT_RATES: [f64; 2] = [10_000.0, 60_000.0];
 ///
 /// **Errors** `Unsupported` when there is no second CPU to send from, or the probe cannot see what is sent; others when a CPU
 /// can't be had.
-pub fn measure(account: &mut Account, cpu: u32) -> Result<Calibration, HostError> {
+pub fn measure(account: &mut Account, cpu: u32) -> Result<IrqCalibration, HostError> {
     let others = thread::allowed_cpus()?.0.into_iter().filter(|other| *other != cpu);
     let other = sender(cpu, others, &shared_cores(&account.root)).ok_or_else(no_second_cpu)?;
     by_plan(account, (cpu, other), &THOROUGH)
@@ -92,7 +92,10 @@ pub fn measure(account: &mut Account, cpu: u32) -> Result<Calibration, HostError
 /// **Cost** without a pause 0.1 s. In the pauses the programs of the account return at once, and they stay in their places.
 ///
 /// **Errors** as [`measure`].
-pub fn measure_briefly(account: &mut Account, pause: Duration) -> Result<Calibration, HostError> {
+pub fn measure_briefly(
+    account: &mut Account,
+    pause: Duration,
+) -> Result<IrqCalibration, HostError> {
     let (ticks, allowed) = (account.read()?.ticks.cpus, thread::affinity(0)?);
     let cpus = idlest(&ticks, &allowed, &shared_cores(&account.root));
     by_plan(account, cpus.ok_or_else(no_second_cpu)?, &SpinPlan { pause, ..BRIEF })
@@ -154,7 +157,7 @@ fn by_plan(
     account: &mut Account,
     cpus: (u32, u32),
     plan: &SpinPlan,
-) -> Result<Calibration, HostError> {
+) -> Result<IrqCalibration, HostError> {
     sees_sent(account.loaded.programs())?;
     let cpu = cpus.0;
     let (points, kind, source) =
@@ -171,11 +174,11 @@ fn by_plan(
     if points.is_empty() {
         let why =
             format!("CPU {cpu} was too busy: too few interrupts hit the loop that measures them");
-        return Ok(Calibration::none(why));
+        return Ok(IrqCalibration::none(why));
     }
     let values = || points.iter().map(|point| point.irq_entry_us);
     let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
-    Ok(Calibration {
+    Ok(IrqCalibration {
         irq_entry_us: values().sum::<f64>() / points.len() as f64,
         interval_us: [low, high],
         points,
@@ -192,7 +195,7 @@ fn points(
     plan: &SpinPlan,
     rates: &[f64],
     prepare: Prepare,
-) -> Result<Vec<Point>, HostError> {
+) -> Result<Vec<CalibrationPoint>, HostError> {
     let mut ambient = Vec::new();
     let mut at_rates = vec![Vec::new(); rates.len()];
     let mut spins = Spins::start(account, cpus, plan, prepare)?;
@@ -204,7 +207,7 @@ fn points(
             of_rate.extend(spins.spin(Some(*rate))?);
         }
     }
-    let mut points: Vec<Point> =
+    let mut points: Vec<CalibrationPoint> =
         at_rates.iter().filter_map(|of_rate| middle(of_rate, plan.rounds)).collect();
     if !points.is_empty() {
         points.extend(middle(&ambient, plan.rounds));
@@ -214,13 +217,13 @@ fn points(
 }
 
 /// The median of the spins at one rate, when most of so many count.
-fn middle(spins: &[Point], rounds: usize) -> Option<Point> {
-    let median = |value: fn(&Point) -> f64| {
+fn middle(spins: &[CalibrationPoint], rounds: usize) -> Option<CalibrationPoint> {
+    let median = |value: fn(&CalibrationPoint) -> f64| {
         let mut values: Vec<f64> = spins.iter().map(value).collect();
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
-    (spins.len() > rounds / 2).then(|| Point {
+    (spins.len() > rounds / 2).then(|| CalibrationPoint {
         rate_per_s: median(|point| point.rate_per_s),
         irq_entry_us: median(|point| point.irq_entry_us),
     })
@@ -234,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_spin_that_was_disturbed_does_not_move_the_point() {
-        let point = |irq_entry_us| Point { rate_per_s: 20_000.0, irq_entry_us };
+        let point = |irq_entry_us| CalibrationPoint { rate_per_s: 20_000.0, irq_entry_us };
         let spins = [7.0, 6.9, 9.5, 7.1, 0.0, 7.2, 7.0].map(point);
         assert_eq!(middle(&spins, 7), Some(point(7.0)));
         assert_eq!(middle(&spins[..4], 7), Some(point(7.1)));

@@ -38,7 +38,7 @@ mod tests {
 
     use super::*;
     use crate::account::Reading;
-    use crate::account::calibrate::Calibration;
+    use crate::account::calibrate::IrqCalibration;
     use crate::steal::{StealInputs, TakenFor, TaskTaken, answer};
 
     fn task(tgid: u32, devices: &[u32], flows: &[u32]) -> TaskTaken {
@@ -73,7 +73,7 @@ mod tests {
         let (steal, _) = answer(StealInputs {
             before: &before,
             after: &after,
-            calibration: Calibration::given(1.0),
+            calibration: IrqCalibration::given(1.0),
             cost: ProbeCost::default(),
             probes: &[],
             flows_looked: std::time::Duration::ZERO,

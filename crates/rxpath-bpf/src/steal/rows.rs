@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{TakenFor, TaskTaken, TickTimes};
 use rxpath_core::Division;
-use rxpath_core::measured::{CpuTime, TakenBy, TaskKind, TaskTime};
+use rxpath_core::measured::{CpuBreakdown, TakenBy, TaskKind, TaskTime};
 
 use crate::account::Reading;
-use crate::account::calibrate::Calibration;
+use crate::account::calibrate::IrqCalibration;
 use crate::account::row::{PF_KTHREAD, TaskKey, TaskRow};
 use crate::names::transport_name;
 
@@ -30,7 +30,11 @@ struct CpuFacts {
 }
 
 impl<'a> StealRows<'a> {
-    pub fn new(window: &'a Reading, ticks: &[(u32, TickTimes)], calibration: &Calibration) -> Self {
+    pub fn new(
+        window: &'a Reading,
+        ticks: &[(u32, TickTimes)],
+        calibration: &IrqCalibration,
+    ) -> Self {
         let mut cpus = BTreeMap::new();
         for cpu in &window.cpus {
             let here = || window.tasks.iter().filter(|task| task.key.cpu == cpu.cpu);
@@ -100,11 +104,11 @@ impl<'a> StealRows<'a> {
     }
 
     /// Each CPU, summed from its tasks.
-    pub fn cpus(&self) -> Vec<CpuTime> {
+    pub fn cpus(&self) -> Vec<CpuBreakdown> {
         self.cpus.iter().map(|(cpu, facts)| self.cpu(*cpu, facts)).collect()
     }
 
-    fn cpu(&self, cpu: u32, facts: &CpuFacts) -> CpuTime {
+    fn cpu(&self, cpu: u32, facts: &CpuFacts) -> CpuBreakdown {
         let rows: Vec<(&TaskRow, Division)> = self
             .window
             .tasks
@@ -123,7 +127,7 @@ impl<'a> StealRows<'a> {
         let ticks = self.ticks.get(&cpu).copied().unwrap_or_default();
         let mut time: Division = rows.iter().map(|(_, d)| *d).sum();
         time.tick_view_s = ticks.busy_s;
-        CpuTime {
+        CpuBreakdown {
             cpu,
             window_s: facts.window_s,
             time,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// One measured point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Point {
+pub struct CalibrationPoint {
     /// Interrupts a second that really arrived.
     pub rate_per_s: f64,
     /// Time per interrupt outside all tracepoints.
@@ -39,14 +39,14 @@ impl CalibrationKind {
 /// What an interrupt costs on a host in addition to what tracepoints show: its entry and exit, a VM exit, a cold cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Calibration {
+pub struct IrqCalibration {
     /// Time per interrupt outside all tracepoints, at the mean rate of this result.
     pub irq_entry_us: f64,
     /// From the lowest to the highest value that was used.
     pub interval_us: [f64; 2],
     /// The points, by rate. Between two points the time that interrupts take per second (`k` times the rate) is
     /// interpolated; outside the points `k` is constant.
-    pub points: Vec<Point>,
+    pub points: Vec<CalibrationPoint>,
     /// CPU that was measured; the others are assumed to be the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
@@ -57,13 +57,13 @@ pub struct Calibration {
     pub source: String,
 }
 
-impl Calibration {
+impl IrqCalibration {
     /// A value that the user gave.
     pub fn given(irq_entry_us: f64) -> Self {
         Self {
             irq_entry_us,
             interval_us: [irq_entry_us; 2],
-            points: vec![Point { rate_per_s: 0.0, irq_entry_us }],
+            points: vec![CalibrationPoint { rate_per_s: 0.0, irq_entry_us }],
             cpu: None,
             kind: Some(CalibrationKind::Given),
             source: "given".into(),
@@ -84,7 +84,7 @@ impl Calibration {
             (Some(before), Some(after)) => {
                 let span = after.rate_per_s - before.rate_per_s;
                 let part = if span > 0.0 { (rate_per_s - before.rate_per_s) / span } else { 0.0 };
-                let taken_us = |point: Point| point.rate_per_s * point.irq_entry_us;
+                let taken_us = |point: CalibrationPoint| point.rate_per_s * point.irq_entry_us;
                 let taken = taken_us(before) + part * (taken_us(*after) - taken_us(before));
                 taken / rate_per_s
             }
@@ -101,10 +101,10 @@ mod tests {
 
     #[test]
     fn between_points_it_is_interpolated_and_beyond_them_held() {
-        let point = |rate_per_s, irq_entry_us| Point { rate_per_s, irq_entry_us };
-        let calibration = Calibration {
+        let point = |rate_per_s, irq_entry_us| CalibrationPoint { rate_per_s, irq_entry_us };
+        let calibration = IrqCalibration {
             points: vec![point(250.0, 48.0), point(20_000.0, 6.0), point(110_000.0, 5.0)],
-            ..Calibration::default()
+            ..IrqCalibration::default()
         };
         // 12 ms of a second, 120 ms, 550 ms; half way between the last two 335 ms.
         for (rate, us) in [
@@ -117,19 +117,19 @@ mod tests {
         ] {
             assert!((calibration.at(rate) - us).abs() < 1e-9, "{rate}");
         }
-        assert!((Calibration::given(3.5).at(1e6) - 3.5).abs() < 1e-12);
-        assert!(Calibration::none("one CPU").at(1e6).abs() < 1e-12);
+        assert!((IrqCalibration::given(3.5).at(1e6) - 3.5).abs() < 1e-12);
+        assert!(IrqCalibration::none("one CPU").at(1e6).abs() < 1e-12);
     }
 
     #[test]
     fn a_calibration_says_what_it_was_measured_with() {
-        assert_eq!(Calibration::given(3.5).kind, Some(CalibrationKind::Given));
-        assert_eq!(Calibration::none("one CPU").kind, None);
+        assert_eq!(IrqCalibration::given(3.5).kind, Some(CalibrationKind::Given));
+        assert_eq!(IrqCalibration::none("one CPU").kind, None);
         for kind in [CalibrationKind::Packets, CalibrationKind::Interrupts, CalibrationKind::Given]
         {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.word());
         }
         let old = r#"{"irq_entry_us": 1.0, "interval_us": [1.0, 1.0], "source": "given"}"#;
-        assert_eq!(serde_json::from_str::<Calibration>(old).unwrap().kind, None);
+        assert_eq!(serde_json::from_str::<IrqCalibration>(old).unwrap().kind, None);
     }
 }

@@ -61,8 +61,8 @@ impl End {
 
     fn polls(self, view: &View) -> bool {
         let side = match self {
-            Self::Client => rxpath_core::Side::Tx,
-            Self::Server => rxpath_core::Side::Rx,
+            Self::Client => rxpath_core::PathSide::Tx,
+            Self::Server => rxpath_core::PathSide::Rx,
         };
         view.raw.polling_sides.contains(&side)
     }

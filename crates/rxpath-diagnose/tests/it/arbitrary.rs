@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::evidence::{
     AnyProtocol, ConntrackUse, ContendedLock, CpuDistribution, CpuPackets, CpuUse, Halt, Listener,
     LockWaiter, Probed, ProbedCpu, ProbedTask, SocketOwner, SocketUse, SoftirqPlace, TcpConnection,
@@ -356,7 +356,7 @@ prop_compose! {
         let (backlog_limit_packets, segments_per_send, reader_stall_s, watched) = extra;
         WindowEvidence {
             narrowed: false,
-            polling_sides: [vec![], vec![Side::Tx], vec![Side::Rx]][watch.2].clone(),
+            polling_sides: [vec![], vec![PathSide::Tx], vec![PathSide::Rx]][watch.2].clone(),
             watched, window_s, target_pps, offered_pps, delivered_pps, sender_blocked_s, sender_threads, receiver_threads,
             sender_hosts: Vec::new(),
             cpus, sockets, softirq, backlog_limit_packets, segments_per_send, reader_stall_s, ledger,

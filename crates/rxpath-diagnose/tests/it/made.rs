@@ -2,7 +2,7 @@
 
 mod spread_and_probed;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::evidence::{CpuUse, SocketUse, SoftirqPlace, ThreadUse, WindowEvidence};
 use rxpath_record::ledger::{CrossCheck, Drop, Ledger, LedgerUnit, Place};
 use rxpath_record::verdict::DiagnosisVerdict;
@@ -221,7 +221,7 @@ pub fn scenes_of_segments() -> Vec<(&'static str, WindowEvidence)> {
         ("segments_both", of(full, full, vec![])),
         ("segments_polling", {
             let mut e = of(full, full, vec![]);
-            e.polling_sides = vec![Side::Tx, Side::Rx];
+            e.polling_sides = vec![PathSide::Tx, PathSide::Rx];
             e
         }),
         ("segments_server_waits", {

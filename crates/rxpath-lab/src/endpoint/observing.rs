@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rxpath_bpf::account::calibrate::Calibration;
-use rxpath_core::{Nanos, Side};
+use rxpath_bpf::account::calibrate::IrqCalibration;
+use rxpath_core::{Nanos, PathSide};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub enum ObserveAsk {
         /// Which.
         wanted: Observe,
     },
-    /// What an interrupt costs here: a [`Calibration`], after six seconds.
+    /// What an interrupt costs here: an [`IrqCalibration`], after six seconds.
     Calibrate {
         /// The CPU to measure.
         cpu: Option<u32>,
@@ -54,11 +54,11 @@ pub struct ObserveStart {
     /// With the victim.
     pub background: Background,
     /// What an interrupt costs here.
-    pub calibration: Option<Calibration>,
+    pub calibration: Option<IrqCalibration>,
     /// Inode of the network namespace whose packets are followed.
     pub netns: Option<u32>,
     /// The side of each network namespace of the experiment.
-    pub sides: Vec<(u32, Side)>,
+    pub sides: Vec<(u32, PathSide)>,
 }
 
 /// The observers of an endpoint, if any run.
@@ -173,7 +173,7 @@ impl Drop for Running {
 /// The observers in their thread.
 struct Watch {
     observers: Observers,
-    sides: Vec<(u32, Side)>,
+    sides: Vec<(u32, PathSide)>,
     stop: Arc<AtomicBool>,
     victim: Arc<AtomicI32>,
 }
@@ -208,7 +208,7 @@ impl Watch {
     }
 }
 
-fn side_of(sides: &[(u32, Side)], netns: u32) -> Option<Side> {
+fn side_of(sides: &[(u32, PathSide)], netns: u32) -> Option<PathSide> {
     sides.iter().find(|(own, _)| *own == netns).map(|(_, side)| *side)
 }
 

@@ -178,7 +178,7 @@ fn hold(outlet: &Outlet, window_ns: [u64; 2], ready_ns: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::Side;
+    use rxpath_core::PathSide;
 
     use super::*;
 
@@ -189,7 +189,7 @@ mod tests {
         let ahead = Arc::new(Ahead::armed([from_ns, from_ns + second_ns / 2]));
         let mut window = HostWindow { ahead: Some(ahead), sampler: None };
         let (interval_ns, port, threads) = (1_000_000, 1, Vec::new());
-        let (side, tcp, v6) = (Side::Rx, false, false);
+        let (side, tcp, v6) = (PathSide::Rx, false, false);
         window.sample(SampleAsk { interval_ns, side, port, tcp, v6, threads }).unwrap();
         let [fault]: [String; 1] = window.sampled().faults.try_into().unwrap();
         assert!(fault.starts_with("its sampler missed the begin of its window by "), "{fault}");

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::lab::capture::scrub::HostNames;
 use rxpath_host::read::environment::HostFacts;
 use rxpath_live::observe::Between;
@@ -312,7 +312,7 @@ pub struct SampleAsk {
     /// Time from sample to sample.
     pub interval_ns: u64,
     /// The side of the host.
-    pub side: Side,
+    pub side: PathSide,
     /// Port of the receiver.
     pub port: u16,
     /// TCP instead of UDP.

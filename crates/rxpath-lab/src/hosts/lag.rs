@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::read::nic::losses::CardCounters;
 
 use super::Hosts;
@@ -14,7 +14,7 @@ impl Hosts {
     /// How long the counters lag that a trial reads.
     pub fn counters_lag(&self) -> Duration {
         let of = |side| self.of(side).iter().map(move |host| (side, &host.card));
-        lag(&of(Side::Tx).chain(of(Side::Rx)).collect::<Vec<_>>())
+        lag(&of(PathSide::Tx).chain(of(PathSide::Rx)).collect::<Vec<_>>())
     }
 
     /// What a trial waits for that altogether.
@@ -24,11 +24,11 @@ impl Hosts {
 }
 
 /// Those of the receivers' rings; those of frames on the wire too, if all cards count them.
-fn lag(cards: &[(Side, &CardCounters)]) -> Duration {
+fn lag(cards: &[(PathSide, &CardCounters)]) -> Duration {
     let is_wire_known = cards.iter().all(|(_, card)| card.wire_unknown.is_none());
     let read = cards
         .iter()
-        .filter(|(side, card)| is_wire_known || *side == Side::Rx && !card.ring.is_empty());
+        .filter(|(side, card)| is_wire_known || *side == PathSide::Rx && !card.ring.is_empty());
     read.map(|(_, card)| card.settle()).max().unwrap_or_default()
 }
 
@@ -46,10 +46,18 @@ mod tests {
         };
         let gve = card(&["ethtool.rx_queue_drop_cnt[0]"], Some("a hypervisor"), 20_100);
         let other = card(&[], Some("a hypervisor"), 2_100);
-        let ms = |cards: &[(Side, &CardCounters)]| lag(cards).as_millis();
-        assert_eq!(ms(&[(Side::Tx, &other), (Side::Rx, &gve)]), 20_100);
-        assert_eq!(ms(&[(Side::Tx, &gve), (Side::Rx, &other)]), 0, "a sender's ring is not read");
+        let ms = |cards: &[(PathSide, &CardCounters)]| lag(cards).as_millis();
+        assert_eq!(ms(&[(PathSide::Tx, &other), (PathSide::Rx, &gve)]), 20_100);
+        assert_eq!(
+            ms(&[(PathSide::Tx, &gve), (PathSide::Rx, &other)]),
+            0,
+            "a sender's ring is not read"
+        );
         let standard = card(&[], None, 2_100);
-        assert_eq!(ms(&[(Side::Tx, &standard), (Side::Rx, &standard)]), 2_100, "of the wire");
+        assert_eq!(
+            ms(&[(PathSide::Tx, &standard), (PathSide::Rx, &standard)]),
+            2_100,
+            "of the wire"
+        );
     }
 }

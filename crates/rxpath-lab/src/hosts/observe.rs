@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_bpf::account::calibrate::IrqCalibration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ impl Hosts {
     ///
     /// # Errors
     /// Of a host that no longer answers.
-    pub fn calibrate(&self, cpu: Option<u32>) -> Result<Calibration, LabError> {
+    pub fn calibrate(&self, cpu: Option<u32>) -> Result<IrqCalibration, LabError> {
         ask(&self.receiver().client, ObserveAsk::Calibrate { cpu }, CALIBRATED)
     }
 }

@@ -1,6 +1,6 @@
 //! CPU roles on each host by its own shape.
 
-use rxpath_core::{CpuList, Side};
+use rxpath_core::{CpuList, PathSide};
 
 use super::{ConnectedHost, Hosts};
 use crate::scenario::spec::Variant;
@@ -9,9 +9,9 @@ use crate::scenario::{HostShape, cpus_on};
 impl Hosts {
     /// The CPUs of a variant's program on a host of a side: as many as on the side's smallest host, so that all hosts have
     /// equal programs, and each by the host's own caches and nodes.
-    pub fn cpus_on(&self, side: Side, index: usize, variant: &Variant) -> CpuList {
+    pub fn cpus_on(&self, side: PathSide, index: usize, variant: &Variant) -> CpuList {
         let (key, resolved) = match side {
-            Side::Tx => ("load.cpu", variant.load.cpus()),
+            PathSide::Tx => ("load.cpu", variant.load.cpus()),
             _ => ("serve.cpu", variant.serve.cpus()),
         };
         let shape = self.of(side).get(index).map(|host| &host.hello.shape);

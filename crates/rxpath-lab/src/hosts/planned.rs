@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub struct PlannedHost {
     /// Its alias.
     pub host: String,
     /// What it does: `tx` sends, `rx` receives.
-    pub side: Side,
+    pub side: PathSide,
     /// Its device.
     pub device: String,
     /// With which rights, and why.
@@ -70,7 +70,7 @@ impl Hosts {
         resolved: &Resolved,
         needs: &RootNeeds,
     ) -> Result<Vec<PlannedHost>, LabError> {
-        let sides = [Side::Tx, Side::Rx].into_iter();
+        let sides = [PathSide::Tx, PathSide::Rx].into_iter();
         let all = sides.flat_map(|side| {
             self.of(side).iter().enumerate().map(move |(index, host)| (side, index, host))
         });
@@ -94,10 +94,10 @@ impl Hosts {
     }
 
     /// The programs that a variant runs on a host.
-    fn commands(&self, side: Side, index: usize, variant: &Variant) -> Vec<String> {
+    fn commands(&self, side: PathSide, index: usize, variant: &Variant) -> Vec<String> {
         let own = |words: Vec<String>| format!("rxpath {}", words.join(" "));
         match (side, &variant.load, &variant.serve) {
-            (Side::Tx, Workload::Own(load), _) => {
+            (PathSide::Tx, Workload::Own(load), _) => {
                 let mut load = load.clone();
                 load.options.cpu = self.cpus_on(side, index, variant);
                 let programs = sender_programs(&load, index, &self.pairs).into_iter();
@@ -108,7 +108,7 @@ impl Hosts {
                 };
                 programs.map(program).collect()
             }
-            (Side::Tx, load, _) => vec![command_line(load)],
+            (PathSide::Tx, load, _) => vec![command_line(load)],
             (_, _, Workload::Own(serve)) if serve.absent => Vec::new(),
             (_, _, Workload::Own(serve)) => {
                 let at = SocketAddr::new(self.receivers[index].listens_on(), serve.port);
@@ -135,7 +135,7 @@ fn rights(host: &ConnectedHost, needs: &RootNeeds) -> String {
 /// The settings of a host that these variants want, in the order of their names.
 fn changes<'a>(
     host: &ConnectedHost,
-    side: Side,
+    side: PathSide,
     variants: impl Iterator<Item = &'a Variant>,
 ) -> Result<Vec<PlannedChange>, LabError> {
     let mut all: Vec<PlannedChange> = Vec::new();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use rxpath_core::{SchedClass, Side};
+use rxpath_core::{PathSide, SchedClass};
 use rxpath_remote::inventory::HostEntry;
 use rxpath_remote::{Role, Sudo};
 
@@ -40,7 +40,7 @@ impl RootNeeds {
 
     /// Whether the endpoint of a host runs as root, and why, where a key wants it: `observe.steal needs root`.
     pub(super) fn on(&self, alias: &str, entry: &HostEntry) -> Option<String> {
-        let side = if entry.role == Role::Sender { Side::Tx } else { Side::Rx };
+        let side = if entry.role == Role::Sender { PathSide::Tx } else { PathSide::Rx };
         let keys = self.0.iter().filter(|(_, on)| on.has(side, alias));
         // Variants may want one on different hosts.
         let keys: BTreeSet<&String> = keys.map(|(key, _)| key).collect();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rxpath_core::{IntoMap, Side};
+use rxpath_core::{IntoMap, PathSide};
 use rxpath_host::write::change::Change as Made;
 use rxpath_host::{Group, Target};
 use serde::de::DeserializeOwned;
@@ -31,8 +31,8 @@ const AROUND: Duration = Duration::from_secs(60);
 
 impl Hosts {
     /// The settings that a variant wants of each host.
-    fn wanted(&self, variant: &Variant) -> Vec<(&ConnectedHost, Side, Sets)> {
-        let sides = [Side::Tx, Side::Rx].into_iter();
+    fn wanted(&self, variant: &Variant) -> Vec<(&ConnectedHost, PathSide, Sets)> {
+        let sides = [PathSide::Tx, PathSide::Rx].into_iter();
         let all = sides.flat_map(|side| self.of(side).iter().map(move |host| (host, side)));
         all.map(|(host, side)| (host, side, wanted_of(host, side, &variant.tune))).collect()
     }
@@ -72,7 +72,7 @@ impl Hosts {
     /// Of a host that no longer answers, or cannot undo it.
     pub fn attempt(
         &self,
-        side: Side,
+        side: PathSide,
         name: &str,
         value: &str,
     ) -> Result<Result<Vec<Made>, String>, LabError> {
@@ -118,13 +118,13 @@ impl Hosts {
 }
 
 /// The settings that are wanted of a host of a side.
-pub(super) fn wanted_of(host: &ConnectedHost, side: Side, tune: &Tune) -> Sets {
+pub(super) fn wanted_of(host: &ConnectedHost, side: PathSide, tune: &Tune) -> Sets {
     wanted_on((host.client.alias(), side), &host.device, tune)
 }
 
 /// Those of its side, and over them its own.
-fn wanted_on((alias, side): (&str, Side), device: &DeviceFacts, tune: &Tune) -> Sets {
-    let of_side = if side == Side::Tx { &tune.sender } else { &tune.receiver };
+fn wanted_on((alias, side): (&str, PathSide), device: &DeviceFacts, tune: &Tune) -> Sets {
+    let of_side = if side == PathSide::Tx { &tune.sender } else { &tune.receiver };
     let mut sets = on_device(device, of_side);
     // With the device in both: one may name it, where the other has `{dev}`.
     sets.extend(tune.hosts.get(alias).map(|own| on_device(device, own)).unwrap_or_default());
@@ -203,16 +203,16 @@ mod tests {
         let aliases = ["gen1", "gen2", "sut"];
         let made = resolve_between(&file, &[], [&shape, &shape], true, Some(&aliases)).unwrap();
         let device = DeviceFacts { name: "eth1".into(), rx_queues: 2, ..DeviceFacts::default() };
-        let wanted = |alias: &str, side: Side| {
+        let wanted = |alias: &str, side: PathSide| {
             let sets = wanted_on((alias, side), &device, &made.variants[0].tune);
             let all: Vec<String> =
                 sets.iter().map(|(name, value)| format!("{name}={value}")).collect();
             all.join(" ")
         };
-        assert_eq!(wanted("gen1", Side::Tx), "eth1/mtu=1500 net.core.somaxconn=99");
-        assert_eq!(wanted("gen2", Side::Tx), "eth1/mtu=9000 net.core.somaxconn=99");
+        assert_eq!(wanted("gen1", PathSide::Tx), "eth1/mtu=1500 net.core.somaxconn=99");
+        assert_eq!(wanted("gen2", PathSide::Tx), "eth1/mtu=9000 net.core.somaxconn=99");
         let queues = "eth1/queues/rx-0/rps_cpus=1 eth1/queues/rx-1/rps_cpus=2";
-        assert_eq!(wanted("sut", Side::Rx), queues);
+        assert_eq!(wanted("sut", PathSide::Rx), queues);
     }
 
     /// Hosts of `--sender` and `--receiver` are called as the sides.
@@ -225,7 +225,7 @@ mod tests {
         let tune = &made.variants[0].tune;
         assert!(tune.hosts.is_empty());
         let wanted = |at| wanted_on(at, &DeviceFacts::default(), tune);
-        assert_eq!(wanted(("receiver", Side::Rx))["net.core.somaxconn"], "99");
-        assert!(wanted(("sender", Side::Tx)).is_empty());
+        assert_eq!(wanted(("receiver", PathSide::Rx))["net.core.somaxconn"], "99");
+        assert!(wanted(("sender", PathSide::Tx)).is_empty());
     }
 }

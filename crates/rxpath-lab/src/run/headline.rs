@@ -153,7 +153,7 @@ fn number(metric: &str, value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::{Side, Warning};
+    use rxpath_core::{PathSide, Warning};
     use rxpath_diagnose::diagnose;
     use rxpath_record::evidence::WindowEvidence;
     use rxpath_record::ledger::{Ledger, RemainderBounds};
@@ -174,7 +174,7 @@ mod tests {
         let ring = variant(verdict(Stage::Ring, "the device ring is the limit"));
         let mut manifest = Manifest { variants: vec![ring, sender.clone()], ..Manifest::default() };
         assert_eq!(sender_was_the_limit(&manifest), None, "in the lab the verdict says it");
-        manifest.hosts = [("gen1".to_owned(), HostPart::of(Side::Tx))].into();
+        manifest.hosts = [("gen1".to_owned(), HostPart::of(PathSide::Tx))].into();
         let said = of(&manifest);
         let first = "In 1 of 2 variants a sender is the limit; of `base`: the sender gen1 is the limit: its CPU. ";
         assert!(format!("{said} ").starts_with(first), "{said}");

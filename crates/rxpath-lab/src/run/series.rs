@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::event::{RunEvent, What};
 
 use crate::scenario::spec::Protocol;
@@ -21,8 +21,8 @@ pub fn events(trial: u32, protocol: Protocol, raw: &Measurements) -> Vec<RunEven
         _ => ("answered", "served"),
     };
     let sides = [
-        (Side::Tx, format!("{load}_{counted}"), &raw.load.lines),
-        (Side::Rx, format!("{serve}_{counted}"), &raw.serve.lines),
+        (PathSide::Tx, format!("{load}_{counted}"), &raw.load.lines),
+        (PathSide::Rx, format!("{serve}_{counted}"), &raw.serve.lines),
     ];
     sides
         .iter()
@@ -30,8 +30,8 @@ pub fn events(trial: u32, protocol: Protocol, raw: &Measurements) -> Vec<RunEven
         .collect()
 }
 
-fn event(trial: u32, (side, name): (Side, &str), line: &Line) -> RunEvent {
-    let done = if side == Side::Tx { line.attempted.unwrap_or(line.done) } else { line.done };
+fn event(trial: u32, (side, name): (PathSide, &str), line: &Line) -> RunEvent {
+    let done = if side == PathSide::Tx { line.attempted.unwrap_or(line.done) } else { line.done };
     let mut values = BTreeMap::from([(name.to_owned(), done as f64)]);
     let mut each = |metric: &str, entity: &str, list: &[u64]| {
         values.extend(

@@ -1,6 +1,6 @@
 //! Which hosts of an experiment something is for.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use serde::{Deserialize, Serialize};
 
 /// A side, all, or some by their aliases.
@@ -24,10 +24,10 @@ impl OnHosts {
     pub(super) const WORDS: &'static [&'static str] = &["receivers", "senders", "all"];
 
     /// Whether it is for this host of a side.
-    pub fn has(&self, side: Side, alias: &str) -> bool {
+    pub fn has(&self, side: PathSide, alias: &str) -> bool {
         match self {
-            Self::Receivers => side == Side::Rx,
-            Self::Senders => side == Side::Tx,
+            Self::Receivers => side == PathSide::Rx,
+            Self::Senders => side == PathSide::Tx,
             Self::All => true,
             Self::These(aliases) => aliases.iter().any(|one| one == alias),
         }
@@ -46,9 +46,9 @@ mod tests {
         // An alias may be a word.
         let named = read(json!(["senders", "sut"]));
         assert_eq!(named, OnHosts::These(vec!["senders".into(), "sut".into()]));
-        assert!(named.has(Side::Rx, "sut") && named.has(Side::Tx, "senders"));
-        assert!(!named.has(Side::Tx, "gen1"));
-        let sides = |on: &OnHosts| [Side::Tx, Side::Rx].map(|side| on.has(side, "x"));
+        assert!(named.has(PathSide::Rx, "sut") && named.has(PathSide::Tx, "senders"));
+        assert!(!named.has(PathSide::Tx, "gen1"));
+        let sides = |on: &OnHosts| [PathSide::Tx, PathSide::Rx].map(|side| on.has(side, "x"));
         let all = [("receivers", [false, true]), ("senders", [true, false]), ("all", [true; 2])];
         for (word, wanted) in all {
             assert!(OnHosts::WORDS.contains(&word));

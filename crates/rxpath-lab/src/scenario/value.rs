@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use rxpath_core::{BitRate, Bytes, Count, Nanos, ParseUnitError, Rate, SchedClass};
+use rxpath_core::{BitRate, Bytes, ItemCount, Nanos, ParseUnitError, Rate, SchedClass};
 use rxpath_remote::inventory::is_alias;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -78,7 +78,7 @@ impl Kind {
             Self::Bool if value.is_boolean() => value.clone(),
             Self::Int(min, max) => whole(value, min.into(), max.into())?,
             Self::Signed(min, max) => whole(value, min.into(), max.into())?,
-            Self::Count(min, max) => quantity::<Count>(value, min, max, |count| count.0)?,
+            Self::Count(min, max) => quantity::<ItemCount>(value, min, max, |count| count.0)?,
             Self::Rate(min, max) => quantity::<Rate>(value, min, max, |rate| rate.0)?,
             Self::BitRate(min, max) => quantity::<BitRate>(value, min, max, |rate| rate.0)?,
             Self::Bytes(min, max) => quantity::<Bytes>(value, min, max, |bytes| bytes.0)?,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::verdict::Stage;
 use rxpath_tune::auto::{Candidate, Prior, Risk, array};
 use rxpath_tune::plan::{LeftOut, NoStep};
@@ -160,11 +160,11 @@ fn contradict(a: &Candidate, b: &Candidate) -> bool {
 }
 
 /// Side, name and value of a setting of `tune`; `None` for other keys.
-pub fn tuned_name(set: &str) -> Option<(Side, &str, &str)> {
+pub fn tuned_name(set: &str) -> Option<(PathSide, &str, &str)> {
     let (key, value) = set.split_once('=')?;
-    let receiver = key.strip_prefix("tune.receiver.").map(|name| (Side::Rx, name));
+    let receiver = key.strip_prefix("tune.receiver.").map(|name| (PathSide::Rx, name));
     let (side, name) =
-        receiver.or(key.strip_prefix("tune.sender.").map(|name| (Side::Tx, name)))?;
+        receiver.or(key.strip_prefix("tune.sender.").map(|name| (PathSide::Tx, name)))?;
     Some((side, name, value))
 }
 
@@ -200,7 +200,10 @@ mod tests {
     #[test]
     fn keys_of_tune_name_a_side() {
         let set = "tune.sender.{dev}/features/tx-tcp-segmentation=off";
-        assert_eq!(tuned_name(set), Some((Side::Tx, "{dev}/features/tx-tcp-segmentation", "off")));
+        assert_eq!(
+            tuned_name(set),
+            Some((PathSide::Tx, "{dev}/features/tx-tcp-segmentation", "off"))
+        );
         assert_eq!(tuned_name("serve.batch=64"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Where candidates come from and are tried before the search: the lab, or the hosts of an inventory.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::write::change::Change;
 use rxpath_tune::auto::Risk;
 use rxpath_tune::check::check;
@@ -32,7 +32,7 @@ pub trait Ground {
     ///
     /// # Errors
     /// Where it can't be made.
-    fn attempt(&self, settings: &[(Side, &str, &str)]) -> Result<Vec<Tried>, LabError>;
+    fn attempt(&self, settings: &[(PathSide, &str, &str)]) -> Result<Vec<Tried>, LabError>;
 
     /// What a change risks here; `None` if no search may try it.
     fn risk(&self, change: &Change) -> Option<Risk>;
@@ -44,7 +44,7 @@ pub struct InLab<'a>(pub &'a dyn Fn() -> Result<NetnsTestbed, LabError>);
 impl Ground for InLab<'_> {
     fn advice(&self, goal: Option<Goal>) -> Result<(Advice, Vec<LeftOut>), LabError> {
         let lab = (self.0)()?;
-        let findings = lab.namespace(Side::Rx).run(move |inside| {
+        let findings = lab.namespace(PathSide::Rx).run(move |inside| {
             let scope =
                 Scope { devices: vec![DEVICE.into()], is_entered: true, ..Scope::default() };
             check(&Ask { facts: &HostFacts::collect(&inside.root(), &scope), goal }).findings
@@ -62,7 +62,7 @@ impl Ground for InLab<'_> {
         Ok((advice, left_out))
     }
 
-    fn attempt(&self, settings: &[(Side, &str, &str)]) -> Result<Vec<Tried>, LabError> {
+    fn attempt(&self, settings: &[(PathSide, &str, &str)]) -> Result<Vec<Tried>, LabError> {
         let lab = (self.0)()?;
         let tried = settings.iter().map(|(side, name, value)| {
             tuned::set(lab.namespace(*side), name, value)
@@ -88,8 +88,8 @@ impl Ground for Hosts {
         Ok((planned.steps.into_iter().map(one).collect(), Vec::new()))
     }
 
-    fn attempt(&self, settings: &[(Side, &str, &str)]) -> Result<Vec<Tried>, LabError> {
-        let one = |(side, name, value): &(Side, &str, &str)| -> Result<Tried, LabError> {
+    fn attempt(&self, settings: &[(PathSide, &str, &str)]) -> Result<Vec<Tried>, LabError> {
+        let one = |(side, name, value): &(PathSide, &str, &str)| -> Result<Tried, LabError> {
             let made = Hosts::attempt(self, *side, name, value)?;
             // Of several queues the first.
             Ok(made.map(|made| made.into_iter().next()))

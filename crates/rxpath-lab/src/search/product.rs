@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::HostError;
 use rxpath_host::read::ioctl::driver_info;
 use rxpath_host::write::setter::HostSetter;
@@ -47,7 +47,9 @@ pub fn plan_on(hosts: &Hosts, kept: &[Kept]) -> Result<Plan, LabError> {
     let (mut sets, mut left_out) = (BTreeMap::new(), Vec::new());
     for set in kept.iter().flat_map(|kept| &kept.sets) {
         match tuned_name(set) {
-            Some((Side::Rx, name, value)) => drop(sets.insert(name.to_owned(), value.to_owned())),
+            Some((PathSide::Rx, name, value)) => {
+                drop(sets.insert(name.to_owned(), value.to_owned()))
+            }
             Some(_) => left_out.push(LeftOut::new(set, OF_SENDER)),
             None => left_out.push(LeftOut::new(set, OF_SERVICE)),
         }
@@ -68,7 +70,7 @@ fn request(set: &str, dev: Option<&str>) -> Result<ChangeRequest, String> {
     let Some((side, name, value)) = tuned_name(set) else {
         return Err(OF_SERVICE.into());
     };
-    if side == Side::Tx {
+    if side == PathSide::Tx {
         return Err(OF_SENDER.into());
     }
     if name.contains("{dev}") && dev.is_none() {

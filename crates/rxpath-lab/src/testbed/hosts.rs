@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rxpath_bpf::account::calibrate::Calibration;
-use rxpath_core::{CpuList, Side};
+use rxpath_bpf::account::calibrate::IrqCalibration;
+use rxpath_core::{CpuList, PathSide};
 use rxpath_host::lab::owner::Owner;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::sysfs::device::parse_mask;
@@ -122,8 +122,8 @@ impl<'a> HostsTestbed<'a> {
         let mask = mask.or_else(|| tune.receiver.get(RPS_OF_EACH_QUEUE));
         let rps_cpus = mask.and_then(|mask| parse_mask(mask).ok()).unwrap_or_default();
         let background = &variant.background;
-        let starves_senders =
-            background.hogs > 0 && hosts.on(&background.on).any(|(seat, _)| seat.side == Side::Tx);
+        let starves_senders = background.hogs > 0
+            && hosts.on(&background.on).any(|(seat, _)| seat.side == PathSide::Tx);
         Ok(Self {
             hosts,
             addresses,
@@ -140,7 +140,7 @@ impl<'a> HostsTestbed<'a> {
     /// Each host with its seat and its clock: the senders, then the receivers.
     fn seats(&self) -> impl Iterator<Item = (&ConnectedHost, Seat, HostClock)> {
         let clocks = self.clocks.iter().map(|clock| clock.clock());
-        let seats = [Side::Tx, Side::Rx].into_iter().flat_map(move |side| {
+        let seats = [PathSide::Tx, PathSide::Rx].into_iter().flat_map(move |side| {
             (0..self.hosts.of(side).len()).map(move |index| Seat { side, index })
         });
         self.hosts.all().zip(seats).zip(clocks).map(|((host, seat), clock)| (host, seat, clock))
@@ -162,14 +162,14 @@ impl<'a> HostsTestbed<'a> {
 
     /// The receivers with their clocks.
     fn receivers(&self) -> impl Iterator<Item = (&ConnectedHost, HostClock)> {
-        let of_side = self.seats().filter(|(_, seat, _)| seat.side == Side::Rx);
+        let of_side = self.seats().filter(|(_, seat, _)| seat.side == PathSide::Rx);
         of_side.map(|(host, _, clock)| (host, clock))
     }
 
     /// The senders' clocks of the pairs that have the host of a seat.
     fn lines_of(&self, seat: Seat) -> impl Iterator<Item = &SenderClock> {
         let is_its = move |(sender, receiver): (usize, usize)| {
-            seat.index == if seat.side == Side::Tx { sender } else { receiver }
+            seat.index == if seat.side == PathSide::Tx { sender } else { receiver }
         };
         let all = self.hosts.pairs.each().zip(&self.lines);
         all.filter(move |(pair, _)| is_its(*pair)).map(|(_, line)| line)
@@ -182,7 +182,7 @@ impl<'a> HostsTestbed<'a> {
         let words: Vec<&OsStr> = command.get_args().take(2).collect();
         match (words.as_slice(), seat.side) {
             ([_, protocol], _) if *protocol != "udp" => Vec::new(),
-            (_, Side::Tx) => self.lines_of(seat).take(1).flat_map(id).collect(),
+            (_, PathSide::Tx) => self.lines_of(seat).take(1).flat_map(id).collect(),
             _ => self.lines_of(seat).flat_map(line).collect(),
         }
     }
@@ -221,7 +221,7 @@ impl<'a> HostsTestbed<'a> {
 /// Two readings of counters that could not be had.
 fn gap(error: &LabError) -> Snapshot {
     let why = error.to_string();
-    let gaps = [Side::Tx, Side::Rx].map(|side| (format!("{side}/counters"), why.clone()));
+    let gaps = [PathSide::Tx, PathSide::Rx].map(|side| (format!("{side}/counters"), why.clone()));
     Snapshot { gaps: gaps.into(), ..Snapshot::default() }
 }
 
@@ -248,7 +248,7 @@ impl Testbed for HostsTestbed<'_> {
         self.hosts.pairs.clone()
     }
 
-    fn hosts(&self, side: Side) -> Vec<String> {
+    fn hosts(&self, side: PathSide) -> Vec<String> {
         self.hosts.of(side).iter().map(|host| host.client.alias().to_owned()).collect()
     }
 
@@ -276,7 +276,7 @@ impl Testbed for HostsTestbed<'_> {
         host.client.launch_foreign(program.clone(), at_ns, clock)
     }
 
-    fn counter_lines(&self) -> Result<Vec<(Side, Started)>, LabError> {
+    fn counter_lines(&self) -> Result<Vec<(PathSide, Started)>, LabError> {
         let start = |(host, seat, clock): (&ConnectedHost, Seat, HostClock)| {
             let words = ["endpoint", "--counters"].map(str::to_owned).to_vec();
             Ok((seat.side, host.client.launch(words, (String::new(), 0), clock)?))
@@ -285,7 +285,7 @@ impl Testbed for HostsTestbed<'_> {
         if self.hosts.share_a_clock { Ok(Vec::new()) } else { self.seats().map(start).collect() }
     }
 
-    fn sock_diag(&self, _: Side) -> Result<Netlink, LabError> {
+    fn sock_diag(&self, _: PathSide) -> Result<Netlink, LabError> {
         Err(LabError::Internal { what: "sockets of another host are read by its endpoint".into() })
     }
 
@@ -375,7 +375,7 @@ impl Testbed for HostsTestbed<'_> {
     fn observers(
         &self,
         variant: &Variant,
-        calibration: Option<&Calibration>,
+        calibration: Option<&IrqCalibration>,
     ) -> Result<Box<dyn Observing>, LabError> {
         let clock = self.receivers().next().map(|(_, clock)| clock).unwrap_or_default();
         RemoteObservers::start(self.hosts, clock, variant, calibration)
@@ -432,11 +432,11 @@ impl Testbed for HostsTestbed<'_> {
         }
     }
 
-    fn network_namespace(&self, _: Side) -> Option<u32> {
+    fn network_namespace(&self, _: PathSide) -> Option<u32> {
         None
     }
 
-    fn side_of(&self, _: u32) -> Option<Side> {
+    fn side_of(&self, _: u32) -> Option<PathSide> {
         None
     }
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::lab::netns;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::snapshot::Reader;
@@ -98,8 +98,8 @@ impl Testbed for LocalTestbed {
         });
         for (name, value) in read.values.into_iter().chain(link) {
             let side = side_on_receiver(&name);
-            if side == Side::Rx {
-                snapshot.values.insert(format!("{}/{name}", Side::Tx), value);
+            if side == PathSide::Rx {
+                snapshot.values.insert(format!("{}/{name}", PathSide::Tx), value);
             }
             snapshot.values.insert(format!("{side}/{name}"), value);
         }
@@ -115,7 +115,7 @@ impl Testbed for LocalTestbed {
         Ok(Started::local(Box::new(child)))
     }
 
-    fn sock_diag(&self, _side: Side) -> Result<Netlink, LabError> {
+    fn sock_diag(&self, _side: PathSide) -> Result<Netlink, LabError> {
         Ok(Netlink::sock_diag()?)
     }
 
@@ -137,12 +137,12 @@ impl Testbed for LocalTestbed {
         }
     }
 
-    fn network_namespace(&self, _: Side) -> Option<u32> {
+    fn network_namespace(&self, _: PathSide) -> Option<u32> {
         rxpath_host::read::identity::network_namespace().ok()?.try_into().ok()
     }
 
-    fn side_of(&self, netns: u32) -> Option<Side> {
-        (self.network_namespace(Side::Rx) == Some(netns)).then_some(Side::Machine)
+    fn side_of(&self, netns: u32) -> Option<PathSide> {
+        (self.network_namespace(PathSide::Rx) == Some(netns)).then_some(PathSide::Machine)
     }
 
     fn shared_with_others(&self) -> bool {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::Command;
 
-use rxpath_core::{SchedClass, Side};
+use rxpath_core::{PathSide, SchedClass};
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::lab::nft::Droppers;
 use rxpath_host::lab::owner::Owner;
@@ -88,8 +88,8 @@ impl NetnsTestbed {
                 ns.disable_ipv6()?;
             }
         }
-        settings::sysctls(&tx, Side::Tx, lab, &mut changes)?;
-        settings::sysctls(&rx, Side::Rx, lab, &mut changes)?;
+        settings::sysctls(&tx, PathSide::Tx, lab, &mut changes)?;
+        settings::sysctls(&rx, PathSide::Rx, lab, &mut changes)?;
         tx.veth_to(DEVICE, &rx, DEVICE, lab.queues.max(1))?;
         let addresses = link(&tx, &rx, lab)?;
         settings::features(&tx, &rx, lab, &mut changes)?;
@@ -98,7 +98,7 @@ impl NetnsTestbed {
         let mut lab = lab.clone();
         if !tune.is_empty() {
             for (side, ns, wanted) in
-                [(Side::Tx, &tx, &tune.sender), (Side::Rx, &rx, &tune.receiver)]
+                [(PathSide::Tx, &tx, &tune.sender), (PathSide::Rx, &rx, &tune.receiver)]
             {
                 for change in tuned::set_all(ns, wanted)? {
                     settings::note(side, change, &mut changes);
@@ -127,8 +127,8 @@ impl NetnsTestbed {
     }
 
     /// The namespace of one side.
-    pub fn namespace(&self, side: Side) -> &Namespace {
-        if side == Side::Tx { &self.tx } else { &self.rx }
+    pub fn namespace(&self, side: PathSide) -> &Namespace {
+        if side == PathSide::Tx { &self.tx } else { &self.rx }
     }
 
     fn has_napi(&self) -> bool {
@@ -186,7 +186,7 @@ fn addresses(lab: &Lab) -> (IpAddr, Vec<IpAddr>, u8) {
 
 fn put(
     into: &mut Snapshot,
-    side: Side,
+    side: PathSide,
     what: &str,
     read: Result<BTreeMap<String, u64>, HostError>,
 ) {
@@ -201,7 +201,7 @@ fn put(
     }
 }
 
-fn put_files(into: &mut Snapshot, side: Side, reader: &mut Reader) {
+fn put_files(into: &mut Snapshot, side: PathSide, reader: &mut Reader) {
     let read = reader.read();
     put(into, side, "", Ok(read.values));
     into.gaps.extend(read.gaps.into_iter().map(|(source, why)| (format!("{side}/{source}"), why)));
@@ -215,20 +215,20 @@ impl Testbed for NetnsTestbed {
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::default();
         let mut readers = self.readers.borrow_mut();
-        put_files(&mut snapshot, Side::Tx, &mut readers.tx);
-        put_files(&mut snapshot, Side::Rx, &mut readers.rx);
-        put_files(&mut snapshot, Side::Machine, &mut readers.machine);
-        put(&mut snapshot, Side::Tx, "link", self.tx.counters());
-        put(&mut snapshot, Side::Rx, "link", self.rx.counters());
+        put_files(&mut snapshot, PathSide::Tx, &mut readers.tx);
+        put_files(&mut snapshot, PathSide::Rx, &mut readers.rx);
+        put_files(&mut snapshot, PathSide::Machine, &mut readers.machine);
+        put(&mut snapshot, PathSide::Tx, "link", self.tx.counters());
+        put(&mut snapshot, PathSide::Rx, "link", self.rx.counters());
         if self.lab.nft_tx.is_some() {
-            put(&mut snapshot, Side::Tx, "nft", self.tx.nft_counters());
+            put(&mut snapshot, PathSide::Tx, "nft", self.tx.nft_counters());
         }
         if filters::on_receiver(&self.lab) {
-            put(&mut snapshot, Side::Rx, "nft", self.rx.nft_counters());
+            put(&mut snapshot, PathSide::Rx, "nft", self.rx.nft_counters());
             // It drops like a rule where the table has no room.
             if let Some(conntrack) = self.conntrack() {
                 let dropped = [(filters::CONNTRACK_DROP.to_owned(), conntrack.drop_total)];
-                put(&mut snapshot, Side::Rx, "conntrack", Ok(dropped.into()));
+                put(&mut snapshot, PathSide::Rx, "conntrack", Ok(dropped.into()));
             }
         }
         snapshot.t_ns = monotonic_ns() as i64;
@@ -236,7 +236,7 @@ impl Testbed for NetnsTestbed {
     }
 
     fn spawn(&self, seat: Seat, command: Command) -> Result<Started, LabError> {
-        let ns = if seat.side == Side::Tx { &self.tx } else { &self.rx };
+        let ns = if seat.side == PathSide::Tx { &self.tx } else { &self.rx };
         Ok(Started::local(ns.spawn(command)?))
     }
 
@@ -268,8 +268,8 @@ impl Testbed for NetnsTestbed {
         Ok(self.tx.run(|inside| inside.queued_bytes(DEVICE))??)
     }
 
-    fn sock_diag(&self, side: Side) -> Result<Netlink, LabError> {
-        let ns = if side == Side::Tx { &self.tx } else { &self.rx };
+    fn sock_diag(&self, side: PathSide) -> Result<Netlink, LabError> {
+        let ns = if side == PathSide::Tx { &self.tx } else { &self.rx };
         // A socket belongs to the namespace of the thread that opened it, wherever it is used then.
         Ok(ns.run(|_| Netlink::sock_diag())??)
     }
@@ -312,7 +312,7 @@ impl Testbed for NetnsTestbed {
     }
 
     fn path(&self) -> PathFacts {
-        let named = |side: Side, rules: &Option<Vec<String>>| {
+        let named = |side: PathSide, rules: &Option<Vec<String>>| {
             let rules = rules.as_ref()?.iter();
             Some(rules.map(|rule| format!("{side}/{rule}")).collect())
         };
@@ -322,16 +322,16 @@ impl Testbed for NetnsTestbed {
             rx_device: Some(DEVICE.into()),
             v6: self.lab.ipv6,
             link: if self.has_napi() { Link::VethNapi } else { Link::VethPlain },
-            egress_rules: named(Side::Tx, &tx.egress),
-            input_rules: named(Side::Rx, &rx.input).map(|mut rules: Vec<String>| {
+            egress_rules: named(PathSide::Tx, &tx.egress),
+            input_rules: named(PathSide::Rx, &rx.input).map(|mut rules: Vec<String>| {
                 if filters::on_receiver(&self.lab) {
-                    rules.push(format!("{}/{}", Side::Rx, filters::CONNTRACK_DROP));
+                    rules.push(format!("{}/{}", PathSide::Rx, filters::CONNTRACK_DROP));
                 }
                 rules
             }),
-            ingress_rules: named(Side::Rx, &rx.ingress),
-            output_rules: named(Side::Tx, &tx.output)
-                .zip(named(Side::Rx, &rx.output))
+            ingress_rules: named(PathSide::Rx, &rx.ingress),
+            output_rules: named(PathSide::Tx, &tx.output)
+                .zip(named(PathSide::Rx, &rx.output))
                 .map(|(tx, rx): (Vec<String>, Vec<String>)| [tx, rx].concat()),
             ..PathFacts::default()
         }
@@ -348,15 +348,15 @@ impl Testbed for NetnsTestbed {
         }
     }
 
-    fn network_namespace(&self, side: Side) -> Option<u32> {
-        let namespace = if side == Side::Tx { &self.tx } else { &self.rx };
+    fn network_namespace(&self, side: PathSide) -> Option<u32> {
+        let namespace = if side == PathSide::Tx { &self.tx } else { &self.rx };
         let inode = namespace.run(|_| rxpath_host::read::identity::network_namespace()).ok()?;
         u32::try_from(inode.ok()?).ok()
     }
 
-    fn side_of(&self, netns: u32) -> Option<Side> {
-        let is = |side: &Side| self.network_namespace(*side) == Some(netns);
-        [Side::Tx, Side::Rx].into_iter().find(is)
+    fn side_of(&self, netns: u32) -> Option<PathSide> {
+        let is = |side: &PathSide| self.network_namespace(*side) == Some(netns);
+        [PathSide::Tx, PathSide::Rx].into_iter().find(is)
     }
 
     fn shared_with_others(&self) -> bool {

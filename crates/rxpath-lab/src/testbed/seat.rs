@@ -1,19 +1,19 @@
 //! On which of a trial's hosts a program runs.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 
 /// Where a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat {
     /// The side.
-    pub side: Side,
+    pub side: PathSide,
     /// Which of the side's hosts.
     pub index: usize,
 }
 
-impl From<Side> for Seat {
+impl From<PathSide> for Seat {
     /// The side's first host.
-    fn from(side: Side) -> Self {
+    fn from(side: PathSide) -> Self {
         Self { side, index: 0 }
     }
 }

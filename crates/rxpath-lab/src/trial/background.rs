@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use nix::sys::signal::Signal;
-use rxpath_core::{SchedClass, Side, Warning};
+use rxpath_core::{PathSide, SchedClass, Warning};
 use rxpath_host::Root;
 use rxpath_host::lab::netns;
 use rxpath_host::lab::owner::{self, Owner};
@@ -159,7 +159,7 @@ impl Background {
 
 impl Alongside for Background {
     fn pids(&self) -> Vec<(Seat, i32)> {
-        self.family().into_iter().map(|pid| (Side::Rx.into(), pid)).collect()
+        self.family().into_iter().map(|pid| (PathSide::Rx.into(), pid)).collect()
     }
 
     fn warnings(

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_bpf::account::calibrate::IrqCalibration;
 use rxpath_core::Nanos;
 use rxpath_host::lab::owner::Owner;
 
@@ -24,16 +24,16 @@ pub struct TrialConfig<'a> {
     /// Measure CPU time and lock waits by tracepoints over the window, for the diagnosis.
     pub witness: bool,
     /// What an interrupt costs here, for variants that want to know who paid.
-    pub calibration: Option<&'a Calibration>,
+    pub calibration: Option<&'a IrqCalibration>,
     /// Who the processes of the background belong to.
     pub owner: Option<&'a Owner>,
 }
 
 impl TrialConfig<'_> {
     /// The cost of an interrupt: given by the variant, or calibrated.
-    pub(super) fn cost(&self) -> Option<Calibration> {
+    pub(super) fn cost(&self) -> Option<IrqCalibration> {
         let given = self.variant.observe.irq_entry;
-        let given = given.map(|cost| Calibration::given(cost.0 as f64 / 1e3));
+        let given = given.map(|cost| IrqCalibration::given(cost.0 as f64 / 1e3));
         given.or_else(|| self.calibration.cloned())
     }
 }

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use rxpath_core::{IntoMap, Side};
+use rxpath_core::{IntoMap, PathSide};
 use rxpath_host::Root;
 use rxpath_host::read::snapshot::Reader;
 use rxpath_record::counters::Snapshot;
@@ -33,7 +33,7 @@ pub struct Watcher<'a> {
     tx: Vec<Line>,
     rx: Vec<Line>,
     /// Where the hosts read themselves.
-    told: Vec<(Side, Told)>,
+    told: Vec<(PathSide, Told)>,
 }
 
 /// The lines of a program that reads the counters of its host.
@@ -64,7 +64,7 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    fn told(&self, side: Side) -> Vec<Line> {
+    fn told(&self, side: PathSide) -> Vec<Line> {
         let of_side = self.told.iter().filter(|(own, _)| *own == side);
         let each: Vec<Vec<Line>> = of_side.map(|(_, told)| told.so_far()).collect();
         together(&each)
@@ -72,7 +72,7 @@ impl<'a> Watcher<'a> {
 
     /// The receiver's lines so far.
     pub fn receiver(&self) -> Vec<Line> {
-        if self.told.is_empty() { self.rx.clone() } else { self.told(Side::Rx) }
+        if self.told.is_empty() { self.rx.clone() } else { self.told(PathSide::Rx) }
     }
 
     /// The sender's lines and the receiver's.
@@ -80,7 +80,7 @@ impl<'a> Watcher<'a> {
         if self.told.is_empty() {
             return (self.tx, self.rx);
         }
-        let (tx, rx) = (self.told(Side::Tx), self.told(Side::Rx));
+        let (tx, rx) = (self.told(PathSide::Tx), self.told(PathSide::Rx));
         // A sender's line says too what the receiver's IP saw by then.
         let seen =
             |line: Line| between(&rx, line.t_ns).map(|rx| Line { arrived: rx.arrived, ..line });
@@ -89,7 +89,7 @@ impl<'a> Watcher<'a> {
 }
 
 impl Told {
-    fn of(side: Side, mut program: Started) -> Self {
+    fn of(side: PathSide, mut program: Started) -> Self {
         let lines = Arc::<Mutex<Vec<Line>>>::default();
         let (kept, clock) = (Arc::clone(&lines), program.clock);
         let reader = program.stdout.take().map(|pipe| {
@@ -145,10 +145,10 @@ fn is_used(name: &str) -> bool {
 }
 
 /// A line from a host's own names of its counters.
-fn of_host(side: Side, read: Snapshot) -> Line {
+fn of_host(side: PathSide, read: Snapshot) -> Line {
     let values = read.values.into_iter().map(|(name, value)| (format!("{side}/{name}"), value));
     let snapshot = Snapshot { values: values.into_map(), ..read };
-    if side == Side::Tx { sent(&snapshot) } else { received(&snapshot) }
+    if side == PathSide::Tx { sent(&snapshot) } else { received(&snapshot) }
 }
 
 /// The counter of both address families added.
@@ -197,8 +197,8 @@ mod tests {
             ..Snapshot::default()
         };
         assert!(values.iter().all(|(name, _)| is_used(name)));
-        let rx = of_host(Side::Rx, read());
+        let rx = of_host(PathSide::Rx, read());
         assert_eq!((rx.t_ns, rx.done, rx.arrived), (3, 5, Some(9)));
-        assert_eq!(of_host(Side::Tx, read()).done, 7);
+        assert_eq!(of_host(PathSide::Tx, read()).done, 7);
     }
 }

@@ -5,7 +5,7 @@
 //! milliseconds of CPU time, attaching less than one.
 
 use rxpath_bpf::account::Account;
-use rxpath_bpf::account::calibrate::{self, Calibration};
+use rxpath_bpf::account::calibrate::{self, IrqCalibration};
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::lab::owner::Owner;
 use rxpath_host::read::{procfs, thread};
@@ -97,10 +97,11 @@ impl Observers {
     pub fn start(
         wanted: &Observe,
         background: &Background,
-        calibration: Option<Calibration>,
+        calibration: Option<IrqCalibration>,
         receiver_netns: Option<u32>,
     ) -> Result<Self, HostError> {
-        let calibration = calibration.unwrap_or_else(|| Calibration::none("it was not measured"));
+        let calibration =
+            calibration.unwrap_or_else(|| IrqCalibration::none("it was not measured"));
         let stolen = || StolenTime::start(calibration, Victim::of(background));
         Ok(Self {
             reasons: wanted.drops.then(DropObserver::start).transpose()?,
@@ -221,13 +222,13 @@ fn knows_pids() -> Result<(), HostError> {
 }
 
 /// Measures what an interrupt costs on this host; takes six seconds of one CPU: the victim's, or the last one.
-pub fn calibrate(cpu: Option<u32>) -> Result<Calibration, LabError> {
+pub fn calibrate(cpu: Option<u32>) -> Result<IrqCalibration, LabError> {
     let last = || Ok::<_, HostError>(thread::allowed_cpus()?.0.last().copied().unwrap_or(0));
     let cpu = cpu.map_or_else(last, Ok)?;
     let mut account = Account::start()?;
     match calibrate::measure(&mut account, cpu) {
         Ok(calibration) => Ok(calibration),
-        Err(error @ HostError::Unsupported { .. }) => Ok(Calibration::none(error.to_string())),
+        Err(error @ HostError::Unsupported { .. }) => Ok(IrqCalibration::none(error.to_string())),
         Err(error) => Err(error.into()),
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use rxpath_core::Warning;
-use rxpath_core::envelope::Line;
+use rxpath_core::envelope::StreamLine;
 use rxpath_load::control::ControlCommand;
 use serde_json::Value;
 
@@ -360,18 +360,22 @@ fn read_lines(
     tell: impl Fn(Message) -> bool,
 ) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-        let said = match serde_json::from_str::<Line<Value, Value, Value>>(&line) {
-            Ok(Line::Interval(interval)) => {
+        let said = match serde_json::from_str::<StreamLine<Value, Value, Value>>(&line) {
+            Ok(StreamLine::Interval(interval)) => {
                 keep(&interval);
                 continue;
             }
-            Ok(Line::Settings { settings, .. }) => Message::Settings(settings),
-            Ok(Line::Ready { pid, tids }) => Message::Ready { pid, tids },
-            Ok(Line::Started { t_ns: at_ns, late_ns }) => Message::Began(Began { at_ns, late_ns }),
-            Ok(Line::Result(value)) => Message::Result(value),
-            Ok(Line::Warning(warning)) => Message::Warning(warning),
-            Ok(Line::Histogram { name, hdr_v2_base64 }) => Message::Histogram(name, hdr_v2_base64),
-            Ok(Line::Slice { name, span_ns, hdr_v2_base64 }) => {
+            Ok(StreamLine::Settings { settings, .. }) => Message::Settings(settings),
+            Ok(StreamLine::Ready { pid, tids }) => Message::Ready { pid, tids },
+            Ok(StreamLine::Started { t_ns: at_ns, late_ns }) => {
+                Message::Began(Began { at_ns, late_ns })
+            }
+            Ok(StreamLine::Result(value)) => Message::Result(value),
+            Ok(StreamLine::Warning(warning)) => Message::Warning(warning),
+            Ok(StreamLine::Histogram { name, hdr_v2_base64 }) => {
+                Message::Histogram(name, hdr_v2_base64)
+            }
+            Ok(StreamLine::Slice { name, span_ns, hdr_v2_base64 }) => {
                 Message::Slice(SliceOfTimes { name, span_ns, hdr_v2_base64 })
             }
             Err(_) => {

@@ -6,7 +6,7 @@ mod measurements;
 use std::any::Any;
 use std::time::Duration;
 
-use rxpath_core::{Side, Warning};
+use rxpath_core::{PathSide, Warning};
 use rxpath_host::HostError;
 use rxpath_live::witness::{Traffic, Witness};
 use rxpath_record::counters::Snapshot;
@@ -180,7 +180,7 @@ fn own_length(config: &TrialConfig<'_>) -> Duration {
 }
 
 /// Process and thread id of each thread of a side's programs, by host.
-fn threads(side: Side, peer: &dyn Peer) -> Vec<(Seat, Vec<(i32, i32)>)> {
+fn threads(side: PathSide, peer: &dyn Peer) -> Vec<(Seat, Vec<(i32, i32)>)> {
     let of_program = |(pid, tids): (u32, Vec<i32>)| -> Vec<(i32, i32)> {
         let pid = pid as i32;
         let tids = if tids.is_empty() { vec![pid] } else { tids };
@@ -318,8 +318,10 @@ impl Trial<'_> {
         if interval_ns == 0 || self.armed.queues.is_some() {
             return Ok(self.armed.queues.take());
         }
-        let mut all = threads(Side::Tx, self.load.as_ref());
-        all.extend(self.serve.as_deref().into_iter().flat_map(|serve| threads(Side::Rx, serve)));
+        let mut all = threads(PathSide::Tx, self.load.as_ref());
+        all.extend(
+            self.serve.as_deref().into_iter().flat_map(|serve| threads(PathSide::Rx, serve)),
+        );
         let (tcp, v6) = (variant.protocol().over_tcp(), variant.lab.ipv6);
         let port = variant.serve.port();
         let sampled = Sampled { interval_ns, port, tcp, v6, threads: all, ring };

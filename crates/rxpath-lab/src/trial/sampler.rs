@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use rxpath_core::{Side, Warning};
+use rxpath_core::{PathSide, Warning};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::netlink::QueueAsk;
 use rxpath_host::write::sched;
@@ -42,19 +42,19 @@ pub struct Target {
     /// Time from sample to sample.
     pub interval_ns: u64,
     /// A `sock_diag` socket of each side's namespace, with the sockets that belong to the workload.
-    pub sockets: Vec<(Side, Netlink, QueueAsk)>,
+    pub sockets: Vec<(PathSide, Netlink, QueueAsk)>,
     /// Threads by side: process and thread id.
-    pub threads: Vec<(Side, Vec<(i32, i32)>)>,
+    pub threads: Vec<(PathSide, Vec<(i32, i32)>)>,
     /// The ring between the sides, where it can be seen.
     pub ring: Option<Ring>,
 }
 
 /// Which sockets of a side belong to a workload whose receiver is at `port`; none of a sender of datagrams, whose queue is
 /// the receiver's.
-pub fn queue_ask(side: Side, port: u16, tcp: bool, v6: bool) -> Option<QueueAsk> {
+pub fn queue_ask(side: PathSide, port: u16, tcp: bool, v6: bool) -> Option<QueueAsk> {
     match side {
-        Side::Rx => Some(QueueAsk { tcp, v6, local_port: port, remote_port: 0 }),
-        Side::Tx if tcp => Some(QueueAsk { tcp, v6, local_port: 0, remote_port: port }),
+        PathSide::Rx => Some(QueueAsk { tcp, v6, local_port: port, remote_port: 0 }),
+        PathSide::Tx if tcp => Some(QueueAsk { tcp, v6, local_port: 0, remote_port: port }),
         _ => None,
     }
 }
@@ -141,8 +141,8 @@ mod tests {
         let me = (std::process::id() as i32, thread::current_tid());
         let running = Sampler::start(Target {
             interval_ns: 1_000_000,
-            sockets: vec![(Side::Rx, Netlink::sock_diag().unwrap(), ask)],
-            threads: vec![(Side::Rx, vec![me])],
+            sockets: vec![(PathSide::Rx, Netlink::sock_diag().unwrap(), ask)],
+            threads: vec![(PathSide::Rx, vec![me])],
             ring: None,
         });
         let mut check = Netlink::sock_diag().unwrap();
@@ -187,10 +187,10 @@ mod tests {
             assert_eq!((ask.tcp, ask.v6), (tcp, false));
             Some((ask.local_port, ask.remote_port))
         };
-        assert_eq!(ports(Side::Rx, false), Some((4321, 0)));
-        assert_eq!(ports(Side::Rx, true), Some((4321, 0)));
-        assert_eq!(ports(Side::Tx, true), Some((0, 4321)));
-        assert_eq!(ports(Side::Tx, false), None);
+        assert_eq!(ports(PathSide::Rx, false), Some((4321, 0)));
+        assert_eq!(ports(PathSide::Rx, true), Some((4321, 0)));
+        assert_eq!(ports(PathSide::Tx, true), Some((0, 4321)));
+        assert_eq!(ports(PathSide::Tx, false), None);
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
         let ask = QueueAsk { tcp: false, v6: false, local_port: 1, remote_port: 0 };
         let running = Sampler::start(Target {
             interval_ns: 1_000_000,
-            sockets: vec![(Side::Rx, deaf, ask)],
+            sockets: vec![(PathSide::Rx, deaf, ask)],
             threads: Vec::new(),
             ring: None,
         });

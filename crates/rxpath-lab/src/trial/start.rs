@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 use std::time::Duration;
 
-use rxpath_core::{IntoMap, Nanos, Side};
+use rxpath_core::{IntoMap, Nanos, PathSide};
 use serde_json::Value;
 
 use super::config::{TrialConfig, whole};
@@ -41,14 +41,14 @@ pub fn load<'a>(
     testbed: &'a dyn Testbed,
 ) -> Result<Box<dyn Peer + 'a>, LabError> {
     match &config.variant.load {
-        Workload::Own(own) if own.protocol.over_tcp() && testbed.hosts(Side::Rx).len() > 1 => {
+        Workload::Own(own) if own.protocol.over_tcp() && testbed.hosts(PathSide::Rx).len() > 1 => {
             of_pairs(config, testbed, own)
         }
         Workload::Own(own) => {
-            let hosts = testbed.hosts(Side::Tx);
+            let hosts = testbed.hosts(PathSide::Tx);
             let pairs = testbed.pairs();
             let start = |index| {
-                let seat = Seat { side: Side::Tx, index };
+                let seat = Seat { side: PathSide::Tx, index };
                 let mut own = own.clone();
                 own.options.cpu = testbed.cpus(seat, config.variant);
                 // One, which is for all its receivers.
@@ -60,7 +60,7 @@ pub fn load<'a>(
         Workload::External(external) => {
             let is_bounded = external.command.iter().any(|word| word.contains(DURATION));
             let length = is_bounded.then(|| foreign_length(config, testbed));
-            let starter = foreign(config, testbed, external, Side::Tx);
+            let starter = foreign(config, testbed, external, PathSide::Tx);
             let parser = external.parser.clone();
             Ok(Box::new(External::generator("load", parser, length, starter)))
         }
@@ -83,15 +83,15 @@ pub fn serve<'a>(
                 if let Some(device) = testbed.path().rx_device.filter(|_| of_frames) {
                     address.extend(["--dev".to_owned(), device]);
                 }
-                let seat = Seat { side: Side::Rx, index };
+                let seat = Seat { side: PathSide::Rx, index };
                 let mut own = own.clone();
                 own.options.cpu = testbed.cpus(seat, config.variant);
                 steered(config, &own, address, (testbed, seat))
             };
-            Ok(Some(of_side(&testbed.hosts(Side::Rx), start)?))
+            Ok(Some(of_side(&testbed.hosts(PathSide::Rx), start)?))
         }
         Workload::External(external) => {
-            let starter = foreign(config, testbed, external, Side::Rx);
+            let starter = foreign(config, testbed, external, PathSide::Rx);
             let ready = match &external.ready {
                 Some(line) => Ready::Line(line.clone()),
                 None => Ready::Bound(external.port),
@@ -124,11 +124,11 @@ fn of_pairs(
     testbed: &dyn Testbed,
     own: &Own<LoadOptions>,
 ) -> Result<Box<dyn Peer>, LabError> {
-    let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| testbed.hosts(side));
+    let [senders, receivers] = [PathSide::Tx, PathSide::Rx].map(|side| testbed.hosts(side));
     let pairs = testbed.pairs();
     let mut all = Vec::new();
     for (index, sender) in senders.iter().enumerate() {
-        let seat = Seat { side: Side::Tx, index };
+        let seat = Seat { side: PathSide::Tx, index };
         let mut programs: Vec<(String, Box<dyn Peer>)> = Vec::new();
         let mut own = own.clone();
         own.options.cpu = testbed.cpus(seat, config.variant);
@@ -272,10 +272,10 @@ fn foreign<'a>(
     config: &'a TrialConfig<'a>,
     testbed: &'a dyn Testbed,
     external: &'a Foreign,
-    side: Side,
+    side: PathSide,
 ) -> Starter<'a> {
     Box::new(move |at_ns| {
-        let name = if side == Side::Tx { "load" } else { "serve" };
+        let name = if side == PathSide::Tx { "load" } else { "serve" };
         let addr = testbed.addresses().first().map(ToString::to_string).unwrap_or_default();
         let seconds = foreign_length(config, testbed).as_secs().to_string();
         let fill = |text: &String| {

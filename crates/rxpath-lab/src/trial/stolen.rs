@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::Probe;
-use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_bpf::account::calibrate::IrqCalibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{self, Steal, StealInputs};
-use rxpath_core::measured::{CpuTime, TaskKind, TaskTime};
+use rxpath_core::measured::{CpuBreakdown, TaskKind, TaskTime};
 use rxpath_core::{IntoMap, Nanos, ReportedTime, Warning};
 use rxpath_host::lab::owner::Owner;
 use rxpath_host::read::procfs::softnet;
@@ -24,7 +24,7 @@ const LITTLE: f64 = 0.001;
 /// The account, and what the window needs.
 pub struct StolenTime {
     account: Account,
-    calibration: Calibration,
+    calibration: IrqCalibration,
     victim: Option<Victim>,
     open: Option<Open>,
 }
@@ -41,7 +41,7 @@ struct Open {
 
 impl StolenTime {
     /// Loads, attaches, and begins to count.
-    pub fn start(calibration: Calibration, victim: Option<Victim>) -> Result<Self, HostError> {
+    pub fn start(calibration: IrqCalibration, victim: Option<Victim>) -> Result<Self, HostError> {
         Ok(Self { account: Account::start()?, calibration, victim, open: None })
     }
 
@@ -113,7 +113,7 @@ fn handled() -> BTreeMap<u32, u32> {
 }
 
 fn record(steal: &Steal) -> StolenCpuTime {
-    let cpu = |row: &CpuTime| CpuPaid { row: row.clone(), landed_packets: None };
+    let cpu = |row: &CpuBreakdown| CpuPaid { row: row.clone(), landed_packets: None };
     StolenCpuTime {
         window_s: steal.window_s,
         victim: None,
@@ -211,7 +211,7 @@ mod tests {
     fn costs_are_of_what_was_delivered_in_the_window() {
         let cpu = |cpu, net_rx_s, landed| {
             let time = Division { on_cpu_s: 2.0, net_rx_s, ..Division::default() };
-            let row = CpuTime { cpu, time, ..CpuTime::default() };
+            let row = CpuBreakdown { cpu, time, ..CpuBreakdown::default() };
             CpuPaid { row, landed_packets: Some(landed) }
         };
         let task = |pid, own_s| TaskTime {

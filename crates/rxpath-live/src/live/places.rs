@@ -1,6 +1,6 @@
 //! Places of loss, each with the counter that owns it: those of UDP, and those that count packets of every protocol.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{AnyProtocol, ConntrackUse};
 use rxpath_record::ledger::{CrossCheck, Drop, DropReason, Place};
@@ -81,7 +81,7 @@ const REFUSED_SKEW: u64 = 2;
 
 /// How far these counters moved together; `None` when none of them moved.
 pub(crate) fn sum(moved: &Moved, names: &[&str]) -> Option<u64> {
-    let one = |name: &&str| moved.values.get(&format!("{}/{name}", Side::Machine)).copied();
+    let one = |name: &&str| moved.values.get(&format!("{}/{name}", PathSide::Machine)).copied();
     let found: Vec<i64> = names.iter().filter_map(one).collect();
     (!found.is_empty()).then(|| found.iter().map(|n| u64::try_from(*n).unwrap_or(0)).sum())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_bpf::drops::{Drops, SkbDrop};
 use rxpath_bpf::filter::Filter;
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::read::identity::network_namespace;
 use rxpath_record::ledger::DropReason;
 
@@ -58,7 +58,7 @@ fn since(begun: Option<&Counts>, now: Counts) -> Result<Vec<DropReason>, String>
         let before = begun.get(&key).copied().unwrap_or(0);
         let (reason, place, device, port) = key;
         let packets = count.saturating_sub(before);
-        DropReason { side: Side::Machine.to_string(), reason, place, device, port, packets }
+        DropReason { side: PathSide::Machine.to_string(), reason, place, device, port, packets }
     });
     let mut all: Vec<DropReason> = since.filter(|row| row.packets > 0).collect();
     all.sort_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.reason.cmp(&b.reason)));

@@ -1,6 +1,6 @@
 //! Rates of counters between two snapshots, by their names.
 
-use rxpath_core::{Fact, Side};
+use rxpath_core::{Fact, PathSide};
 use rxpath_record::counters::Snapshot;
 
 /// Counters at both ends of a window.
@@ -55,7 +55,7 @@ pub fn moved(before: &Snapshot, now: &Snapshot, names: &[&str]) -> Fact<u64> {
 }
 
 fn step(before: &Snapshot, now: &Snapshot, name: &str) -> Option<u64> {
-    let name = format!("{}/{name}", Side::Machine);
+    let name = format!("{}/{name}", PathSide::Machine);
     Some(now.values.get(&name)?.wrapping_sub(*before.values.get(&name)?))
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     fn snapshot(values: &[(&str, u64)]) -> Snapshot {
         let named =
-            values.iter().map(|(name, value)| (format!("{}/{name}", Side::Machine), *value));
+            values.iter().map(|(name, value)| (format!("{}/{name}", PathSide::Machine), *value));
         Snapshot { values: named.collect(), ..Snapshot::default() }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rxpath_bpf::account::Account;
-use rxpath_bpf::account::calibrate::{Calibration, CalibrationKind, measure_briefly};
+use rxpath_bpf::account::calibrate::{CalibrationKind, IrqCalibration, measure_briefly};
 use rxpath_record::watch::WatchFrame;
 
 /// Where a live view has this cost from.
@@ -26,18 +26,18 @@ pub enum EntryCost {
 
 impl EntryCost {
     /// The estimate, or why there is none.
-    pub(super) fn calibration(self, account: &mut Account) -> Calibration {
+    pub(super) fn calibration(self, account: &mut Account) -> IrqCalibration {
         match self {
-            Self::Unknown => Calibration::none("not requested"),
+            Self::Unknown => IrqCalibration::none("not requested"),
             Self::Measured { pause } => measure_briefly(account, pause)
-                .unwrap_or_else(|error| Calibration::none(error.to_string())),
-            Self::Given { us } => Calibration::given(us),
+                .unwrap_or_else(|error| IrqCalibration::none(error.to_string())),
+            Self::Given { us } => IrqCalibration::given(us),
         }
     }
 }
 
 /// What a frame says of an estimate that is missing, or that is wrong by much: its gap, and why.
-pub(super) fn entry_gap(estimate: &Calibration) -> Option<(String, String)> {
+pub(super) fn entry_gap(estimate: &IrqCalibration) -> Option<(String, String)> {
     let source = &estimate.source;
     match estimate.kind {
         None => Some((WatchFrame::ENTRY.to_owned(), format!("not estimated: {source}"))),
@@ -54,12 +54,12 @@ mod tests {
 
     #[test]
     fn an_estimate_that_is_missing_or_wrong_by_much_is_a_gap_of_its_own() {
-        let of = |kind| entry_gap(&Calibration { kind, ..Calibration::given(1.0) });
+        let of = |kind| entry_gap(&IrqCalibration { kind, ..IrqCalibration::given(1.0) });
         assert_eq!(of(Some(CalibrationKind::Given)), None);
         assert_eq!(of(Some(CalibrationKind::Packets)), None);
         let (what, _) = of(Some(CalibrationKind::Interrupts)).unwrap();
         assert_eq!(what, WatchFrame::EXACT_ENTRY);
-        let (what, why) = entry_gap(&Calibration::none("one CPU")).unwrap();
+        let (what, why) = entry_gap(&IrqCalibration::none("one CPU")).unwrap();
         assert_eq!((what.as_str(), why.as_str()), (WatchFrame::ENTRY, "not estimated: one CPU"));
     }
 }

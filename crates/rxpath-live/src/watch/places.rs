@@ -124,7 +124,7 @@ pub(super) fn rows(losses: &Losses) -> Vec<LossRow> {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::Side;
+    use rxpath_core::PathSide;
     use rxpath_record::counters::Snapshot;
 
     use super::*;
@@ -134,7 +134,7 @@ mod tests {
         let of = |factor: u64| Snapshot {
             values: moved
                 .iter()
-                .map(|(name, by)| (format!("{}/{name}", Side::Machine), by * factor))
+                .map(|(name, by)| (format!("{}/{name}", PathSide::Machine), by * factor))
                 .collect(),
             ..Snapshot::default()
         };

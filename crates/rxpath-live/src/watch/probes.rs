@@ -16,7 +16,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::ProbeCost;
-use rxpath_bpf::account::calibrate::Calibration;
+use rxpath_bpf::account::calibrate::IrqCalibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::own_cpu;
 use rxpath_bpf::filter::Filter;
@@ -66,7 +66,7 @@ pub struct Probes {
     /// Of account, polls and stages.
     turns: Turning,
     /// Of entering and leaving an interrupt.
-    irq_entry: Calibration,
+    irq_entry: IrqCalibration,
     /// For how long was counted, and packets that were looked at, when the turn before ended.
     counted: Duration,
     received: u64,

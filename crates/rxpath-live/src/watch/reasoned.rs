@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_bpf::drops::SkbDrop;
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_core::number::si;
 use rxpath_host::read::identity::network_namespace;
 use rxpath_record::evidence::{AnyProtocol, WindowEvidence};
@@ -48,7 +48,7 @@ fn here<'a>(window: &'a Window<'_>) -> Vec<(&'a SkbDrop, f64)> {
 fn rows(window: &Window<'_>) -> Vec<(DropReason, f64)> {
     let of = |(drop, pps): (&SkbDrop, f64)| {
         let row = DropReason {
-            side: Side::Machine.to_string(),
+            side: PathSide::Machine.to_string(),
             reason: drop.reason.clone(),
             place: drop.place.clone(),
             device: drop.dev.clone().unwrap_or_default(),
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn only_a_counter_of_the_driver_has_what_xdp_dropped() {
         let row = DropReason {
-            side: Side::Machine.to_string(),
+            side: PathSide::Machine.to_string(),
             reason: "XDP".into(),
             place: "do_xdp_generic".into(),
             device: "eth0".into(),
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn each_reason_has_one_place_and_what_a_counter_has_none() {
         let row = |reason: &str, device: &str| DropReason {
-            side: Side::Machine.to_string(),
+            side: PathSide::Machine.to_string(),
             reason: reason.into(),
             place: String::new(),
             device: device.into(),

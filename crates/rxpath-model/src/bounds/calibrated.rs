@@ -1,6 +1,6 @@
 //! Costs of a calibration as parameters of the bounds: only for parameters that the user did not give.
 
-use rxpath_core::{Bytes, Count, Nanos};
+use rxpath_core::{Bytes, ItemCount, Nanos};
 
 use super::parameters::Parameters;
 use crate::calibration::Calibration;
@@ -28,7 +28,7 @@ impl Parameters {
         let backlog = backlog.map(|ns| ns + value("rps.poll_ns").unwrap_or(0));
         take("backlog_packet_ns", &mut self.backlog_packet_ns, backlog);
         if let (None, Some(ring)) = (&self.ring, value("nic.ring")) {
-            self.ring = Some(Count(ring));
+            self.ring = Some(ItemCount(ring));
             taken.push("ring");
         }
         // The kernel's memory for a datagram is known for one size only.
@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn what_is_given_wins_and_the_rest_is_taken() {
-        let mut own = Parameters { ring: Some(Count(1024)), ..Parameters::default() };
+        let mut own = Parameters { ring: Some(ItemCount(1024)), ..Parameters::default() };
         let taken = own.calibrated(&made());
-        assert_eq!(own.ring, Some(Count(1024)));
+        assert_eq!(own.ring, Some(ItemCount(1024)));
         assert_eq!(own.service_ns, Some(Nanos(1000)));
         assert_eq!(own.backlog_packet_ns, Some(Nanos(7800)));
         assert_eq!((own.truesize, own.size), (Some(Bytes(832)), Some(Bytes(32))));

@@ -1,6 +1,6 @@
 //! The parameters of the bounds, as a TOML file or flags give them, and what is derived from them.
 
-use rxpath_core::{Bytes, Count, Nanos, Rate};
+use rxpath_core::{Bytes, ItemCount, Nanos, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -69,7 +69,7 @@ pub struct Parameters {
     pub period: Option<Nanos>,
     /// Descriptors of the receive ring.
     #[serde(rename(serialize = "ring_packets"))]
-    pub ring: Option<Count>,
+    pub ring: Option<ItemCount>,
     /// Softirq time per poll.
     pub poll_ns: Option<Nanos>,
     /// Softirq time per packet.
@@ -84,13 +84,13 @@ pub struct Parameters {
     pub softirq_share: Option<f64>,
     /// NAPI weight.
     #[serde(rename(serialize = "weight_packets"))]
-    pub weight: Option<Count>,
+    pub weight: Option<ItemCount>,
     /// `net.core.netdev_budget`.
     #[serde(rename(serialize = "budget_packets"))]
-    pub budget: Option<Count>,
+    pub budget: Option<ItemCount>,
     /// Busy NAPIs on one CPU.
     #[serde(rename(serialize = "napis_count"))]
-    pub napis: Option<Count>,
+    pub napis: Option<ItemCount>,
     /// Interrupt coalescing by time, in microseconds as ethtool gives it.
     pub rx_usecs: Option<u64>,
     /// Longest time in which the ring is not served beyond the coalescing timer.
@@ -98,10 +98,10 @@ pub struct Parameters {
     pub starvation: Option<Nanos>,
     /// Packets that arrive at `arrival_rate` in one burst.
     #[serde(rename(serialize = "burst_packets"))]
-    pub burst: Option<Count>,
+    pub burst: Option<ItemCount>,
     /// `net.core.netdev_max_backlog`.
     #[serde(rename(serialize = "backlog_packets"))]
-    pub backlog: Option<Count>,
+    pub backlog: Option<ItemCount>,
     /// Softirq time per packet on the CPU that RPS steers to.
     pub backlog_packet_ns: Option<Nanos>,
     /// How long the load lasts.
@@ -109,10 +109,10 @@ pub struct Parameters {
     pub duration: Option<Nanos>,
     /// Flows of equal rate.
     #[serde(rename(serialize = "flows_count"))]
-    pub flows: Option<Count>,
+    pub flows: Option<ItemCount>,
     /// Receive queues.
     #[serde(rename(serialize = "queues_count"))]
-    pub queues: Option<Count>,
+    pub queues: Option<ItemCount>,
     /// TCP receive window.
     #[serde(rename(serialize = "window_bytes"))]
     pub window: Option<Bytes>,
@@ -152,7 +152,7 @@ impl Parameters {
             return bad("batch", "must be at least 1 packet per poll");
         }
         let counts = [
-            ("arrival_rate", self.arrival_rate.map(|Rate(n)| Count(n)), "datagrams a second"),
+            ("arrival_rate", self.arrival_rate.map(|Rate(n)| ItemCount(n)), "datagrams a second"),
             ("weight", self.weight, "packets"),
             ("budget", self.budget, "packets"),
             ("napis", self.napis, "NAPIs"),
@@ -161,7 +161,7 @@ impl Parameters {
             ("ring", self.ring, "descriptors"),
         ];
         for (name, count, unit) in counts {
-            if count.is_some_and(|Count(n)| n == 0 || n > 1_000_000_000_000) {
+            if count.is_some_and(|ItemCount(n)| n == 0 || n > 1_000_000_000_000) {
                 return bad(name, &format!("must be from 1 to 1000G {unit}"));
             }
         }
@@ -206,15 +206,15 @@ impl Parameters {
     }
 
     pub(super) fn weight(&self) -> u64 {
-        self.weight.map_or(WEIGHT, |Count(n)| n)
+        self.weight.map_or(WEIGHT, |ItemCount(n)| n)
     }
 
     pub(super) fn budget(&self) -> u64 {
-        self.budget.map_or(BUDGET, |Count(n)| n)
+        self.budget.map_or(BUDGET, |ItemCount(n)| n)
     }
 
     pub(super) fn backlog(&self) -> f64 {
-        self.backlog.map_or(BACKLOG, |Count(n)| n) as f64
+        self.backlog.map_or(BACKLOG, |ItemCount(n)| n) as f64
     }
 
     pub(super) fn rcvbuf(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The ring and the RPS backlog: their drain rate and required size.
 
 use rxpath_core::number::si;
-use rxpath_core::{Count, Nanos};
+use rxpath_core::{ItemCount, Nanos};
 
 use super::{Bound, Law, Parameters, percent, seconds, whole_up};
 
@@ -34,7 +34,7 @@ fn capacity(p: &Parameters) -> Option<Bound> {
     )
     .with("capacity_pps", rate)
     .with("drop_ratio", dropped);
-    if let (Some(Count(ring)), true) = (p.ring, dropped > 0.0) {
+    if let (Some(ItemCount(ring)), true) = (p.ring, dropped > 0.0) {
         let fill = ring as f64 / (arrivals - rate);
         sentence += &format!(", after the ring of {ring} has filled in {}", seconds(fill));
         bound = bound.with("ring_fill_s", fill);
@@ -59,7 +59,7 @@ fn size(p: &Parameters) -> Option<Bound> {
     )
     .count("min_ring_packets", needed as u64)
     .with("starvation_s", longest);
-    if let Some(Count(ring)) = p.ring {
+    if let Some(ItemCount(ring)) = p.ring {
         let lost = (needed - ring as f64).max(0.0);
         sentence += &if lost > 0.0 {
             format!("; with {ring}, {lost} packets are lost each time")
@@ -76,7 +76,7 @@ fn size(p: &Parameters) -> Option<Bound> {
 }
 
 fn burst(p: &Parameters) -> Option<Bound> {
-    let (arrivals, rate, Count(burst)) = (p.arrivals()?, p.ring_rate()?, p.burst?);
+    let (arrivals, rate, ItemCount(burst)) = (p.arrivals()?, p.ring_rate()?, p.burst?);
     let needed = whole_up((burst as f64 * (1.0 - rate / arrivals)).max(0.0));
     let sentence = format!(
         "A burst of {burst} packets at {} packets/s needs {needed} descriptors while the softirq takes {} packets/s.",

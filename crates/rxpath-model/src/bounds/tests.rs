@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use rxpath_core::{Bytes, Count, Nanos, Rate};
+use rxpath_core::{Bytes, ItemCount, Nanos, Rate};
 
 fn full() -> Parameters {
     Parameters {
@@ -9,17 +9,17 @@ fn full() -> Parameters {
         service_ns: Some(Nanos(2000)),
         stall: Some(Nanos::from_millis(10)),
         period: Some(Nanos::from_millis(100)),
-        ring: Some(Count(256)),
+        ring: Some(ItemCount(256)),
         poll_ns: Some(Nanos(2000)),
         packet_ns: Some(Nanos(1000)),
         irq_ns: Some(Nanos(5000)),
-        napis: Some(Count(1)),
+        napis: Some(ItemCount(1)),
         rx_usecs: Some(50),
         starvation: Some(Nanos::from_millis(2)),
-        burst: Some(Count(1000)),
+        burst: Some(ItemCount(1000)),
         backlog_packet_ns: Some(Nanos(500)),
-        flows: Some(Count(8)),
-        queues: Some(Count(8)),
+        flows: Some(ItemCount(8)),
+        queues: Some(ItemCount(8)),
         window: Some(Bytes(65_536)),
         rtt: Some(Nanos::from_millis(1)),
         ..Parameters::default()

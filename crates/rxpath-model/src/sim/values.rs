@@ -1,6 +1,6 @@
 //! From the text of a parameter file and from `--set` to values in their ranges, each checked by its key.
 
-use rxpath_core::{Bytes, Count, Nanos, Rate};
+use rxpath_core::{Bytes, ItemCount, Nanos, Rate};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
@@ -174,7 +174,7 @@ fn checked(key: &ParameterKey, value: &toml::Value) -> Result<Json, String> {
     match key.sort {
         Sort::Time => number(quantity::<Nanos>(value)?.0),
         Sort::Rate => number(quantity::<Rate>(value)?.0),
-        Sort::Count(_) => number(quantity::<Count>(value)?.0),
+        Sort::Count(_) => number(quantity::<ItemCount>(value)?.0),
         Sort::Bytes => number(quantity::<Bytes>(value)?.0),
         Sort::Ratio => {
             let ratio: f64 = value.clone().try_into().map_err(|_| "is not a number")?;
@@ -224,7 +224,7 @@ fn states(value: &toml::Value) -> Result<Json, String> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct State {
-        rate: Count,
+        rate: ItemCount,
         mean: Nanos,
     }
     let wanted = "must be a list of 1 to 64 states like { rate = \"10k\", mean = \"5ms\" }";

@@ -1,9 +1,9 @@
 //! How counters are called: the one place that spells the names.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 
 /// A counter of `/proc/net/snmp` or `/proc/net/netstat`: `rx/Udp.RcvbufErrors`, `rx/TcpExt.IPReversePathFilter`.
-pub fn snmp(side: Side, group: &str, counter: &str) -> String {
+pub fn snmp(side: PathSide, group: &str, counter: &str) -> String {
     format!("{side}/{group}.{counter}")
 }
 
@@ -13,7 +13,7 @@ const SNMP6_GROUPS: [&str; 4] = ["UdpLite6", "Icmp6", "Udp6", "Ip6"];
 /// A line of `/proc/net/snmp6` under the name used here: `Ip6InReceives` is `rx/Ip6.InReceives`.
 ///
 /// A word of an unknown group is kept whole.
-pub fn snmp6(side: Side, word: &str) -> String {
+pub fn snmp6(side: PathSide, word: &str) -> String {
     for group in SNMP6_GROUPS {
         if let Some(counter) = word.strip_prefix(group) {
             return snmp(side, group, counter);
@@ -25,7 +25,7 @@ pub fn snmp6(side: Side, word: &str) -> String {
 /// A 64-bit link counter (`IFLA_STATS64`, `/proc/net/dev`): `tx/link.veth.tx.dropped`.
 ///
 /// `counter` is `rx.packets`, `rx.dropped`, `rx.missed_errors`, `tx.packets`, `tx.dropped`.
-pub fn link(side: Side, device: &str, counter: &str) -> String {
+pub fn link(side: PathSide, device: &str, counter: &str) -> String {
     format!("{side}/link.{device}.{counter}")
 }
 
@@ -37,19 +37,19 @@ pub const RING: [&str; 3] = ["rx.missed_errors", "rx.fifo_errors", "rx.over_erro
 pub const OTHER_DEVICES: &str = "other-devices";
 
 /// A driver counter (`ETHTOOL_GSTATS`): `rx/ethtool.veth.rx_queue_0_xdp_packets`.
-pub fn ethtool(side: Side, device: &str, counter: &str) -> String {
+pub fn ethtool(side: PathSide, device: &str, counter: &str) -> String {
     format!("{side}/ethtool.{device}.{counter}")
 }
 
 /// A counter of a queueing discipline (`TCA_STATS2`): `tx/qdisc.veth.tbf-1:.drops`.
 ///
 /// `id` tells the device's disciplines apart: kind and handle.
-pub fn qdisc(side: Side, device: &str, id: &str, counter: &str) -> String {
+pub fn qdisc(side: PathSide, device: &str, id: &str, counter: &str) -> String {
     format!("{side}/qdisc.{device}.{id}.{counter}")
 }
 
 /// The counter of a rule, by its position in its chain from 1: `rx/nft.inet.t.in.2.packets`.
-pub fn nft(side: Side, chain: &str, position: u32) -> String {
+pub fn nft(side: PathSide, chain: &str, position: u32) -> String {
     format!("{side}/nft.{chain}.{position}.packets")
 }
 
@@ -57,7 +57,7 @@ pub fn nft(side: Side, chain: &str, position: u32) -> String {
 ///
 /// **Caveat** it counts for the whole machine, all namespaces and devices together.
 pub fn softnet(cpu: u32, counter: &str) -> String {
-    format!("{}/softnet.cpu{cpu}.{counter}", Side::Machine)
+    format!("{}/softnet.cpu{cpu}.{counter}", PathSide::Machine)
 }
 
 /// Energy of all processor packages and their memory: `machine/energy.package-0.uj` and its like. **Unit** uJ.
@@ -70,19 +70,19 @@ pub const OF_NETWORK: &str = "network/";
 const OF_MACHINE: [&str; 2] = ["softnet", "energy"];
 
 /// The side of a counter or a source that was read on the receiver's host: some count for the whole machine.
-pub fn side_on_receiver(name: &str) -> Side {
+pub fn side_on_receiver(name: &str) -> PathSide {
     let source = name.split('.').next().unwrap_or_default();
-    if OF_MACHINE.contains(&source) { Side::Machine } else { Side::Rx }
+    if OF_MACHINE.contains(&source) { PathSide::Machine } else { PathSide::Rx }
 }
 
 /// A counter of one of several receivers, under the name of a trial with one: `rx@sut/Udp.InErrors`.
-pub fn of_host(side: Side, host: &str, name: &str) -> String {
+pub fn of_host(side: PathSide, host: &str, name: &str) -> String {
     format!("{side}@{host}/{name}")
 }
 
 /// A count of freed packets by reason (tracepoint `skb:kfree_skb`): `machine/drop_reason.NETFILTER_DROP`.
 pub fn drop_reason(reason: &str) -> String {
-    format!("{}/drop_reason.{reason}", Side::Machine)
+    format!("{}/drop_reason.{reason}", PathSide::Machine)
 }
 
 /// Files that hold several groups; a reader names the file when it can't be read.
@@ -123,19 +123,19 @@ mod tests {
     #[test]
     fn softnet_and_energy_are_the_machines() {
         for name in ["softnet.cpu0.dropped", "energy.package-0.uj", "energy"] {
-            assert_eq!(side_on_receiver(name), Side::Machine, "{name}");
+            assert_eq!(side_on_receiver(name), PathSide::Machine, "{name}");
         }
-        assert_eq!(side_on_receiver("Udp.InErrors"), Side::Rx);
-        assert!(ENERGY[0].starts_with(&Side::Machine.to_string()));
+        assert_eq!(side_on_receiver("Udp.InErrors"), PathSide::Rx);
+        assert!(ENERGY[0].starts_with(&PathSide::Machine.to_string()));
     }
 
     #[test]
     fn the_words_of_snmp6_are_split_at_their_group() {
-        assert_eq!(snmp6(Side::Rx, "Ip6InReceives"), "rx/Ip6.InReceives");
-        assert_eq!(snmp6(Side::Tx, "Udp6SndbufErrors"), "tx/Udp6.SndbufErrors");
-        assert_eq!(snmp6(Side::Rx, "UdpLite6InErrors"), "rx/UdpLite6.InErrors");
-        assert_eq!(snmp6(Side::Rx, "Icmp6InMsgs"), "rx/Icmp6.InMsgs");
-        assert_eq!(snmp6(Side::Rx, "Foo"), "rx/Foo");
+        assert_eq!(snmp6(PathSide::Rx, "Ip6InReceives"), "rx/Ip6.InReceives");
+        assert_eq!(snmp6(PathSide::Tx, "Udp6SndbufErrors"), "tx/Udp6.SndbufErrors");
+        assert_eq!(snmp6(PathSide::Rx, "UdpLite6InErrors"), "rx/UdpLite6.InErrors");
+        assert_eq!(snmp6(PathSide::Rx, "Icmp6InMsgs"), "rx/Icmp6.InMsgs");
+        assert_eq!(snmp6(PathSide::Rx, "Foo"), "rx/Foo");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How the clocks of the hosts of a run compare, and the one-way delays that they allow.
 
 use rxpath_core::number::span;
-use rxpath_core::{Nanos, Side};
+use rxpath_core::{Nanos, PathSide};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -142,8 +142,8 @@ impl Manifest {
     /// The clocks of each sender with each of its receivers; nothing where the run was on one machine.
     pub fn pair_clocks(&self) -> Vec<PairClocks> {
         let of = |side| self.hosts.iter().filter(move |(_, part)| part.side == side);
-        let pairs = of(Side::Tx).flat_map(|tx| {
-            let own = of(Side::Rx).filter(|(receiver, _)| tx.1.is_paired_with(receiver));
+        let pairs = of(PathSide::Tx).flat_map(|tx| {
+            let own = of(PathSide::Rx).filter(|(receiver, _)| tx.1.is_paired_with(receiver));
             own.map(|rx| PairClocks::of(tx, rx)).collect::<Vec<_>>()
         });
         pairs.collect()
@@ -175,7 +175,7 @@ mod tests {
     /// What the control connections show of two such hosts.
     const AT_START: &str = "known to +-80us at the start, apart by 1.5 +-0.4 ppm over 9s";
 
-    fn part(side: Side, ahead_ns: i64, ahead_ppm: f64) -> HostPart {
+    fn part(side: PathSide, ahead_ns: i64, ahead_ppm: f64) -> HostPart {
         HostPart {
             clock_ahead_ns: ahead_ns,
             clock_error_ns: 40_000,
@@ -187,9 +187,9 @@ mod tests {
     #[test]
     fn the_clocks_of_a_pair_have_the_errors_of_both() {
         let hosts = [
-            ("gen1".to_owned(), part(Side::Tx, 5_000, 3.0)),
-            ("gen2".to_owned(), HostPart { drift: None, ..part(Side::Tx, 0, 0.0) }),
-            ("sut".to_owned(), part(Side::Rx, 7_000, 1.5)),
+            ("gen1".to_owned(), part(PathSide::Tx, 5_000, 3.0)),
+            ("gen2".to_owned(), HostPart { drift: None, ..part(PathSide::Tx, 0, 0.0) }),
+            ("sut".to_owned(), part(PathSide::Rx, 7_000, 1.5)),
         ];
         let manifest = Manifest { hosts: hosts.into(), ..Manifest::default() };
         let all = manifest.pair_clocks();
@@ -202,12 +202,13 @@ mod tests {
 
     #[test]
     fn clocks_are_those_of_chosen_pairs_only() {
-        let sender = |to: &str| HostPart { sends_to: vec![to.into()], ..HostPart::of(Side::Tx) };
+        let sender =
+            |to: &str| HostPart { sends_to: vec![to.into()], ..HostPart::of(PathSide::Tx) };
         let hosts = [
             ("gen1".to_owned(), sender("sut2")),
             ("gen2".to_owned(), sender("sut")),
-            ("sut".to_owned(), HostPart::of(Side::Rx)),
-            ("sut2".to_owned(), HostPart::of(Side::Rx)),
+            ("sut".to_owned(), HostPart::of(PathSide::Rx)),
+            ("sut2".to_owned(), HostPart::of(PathSide::Rx)),
         ];
         let all = Manifest { hosts: hosts.into(), ..Manifest::default() }.pair_clocks();
         let names: Vec<[&str; 2]> =
@@ -220,8 +221,9 @@ mod tests {
         let of = |error_ns| {
             let path = PathOffset { ahead_ns: -2_500, error_ns };
             let path_clocks = [("sut".to_owned(), path)].into();
-            let gen1 = HostPart { path_clocks, ..part(Side::Tx, 5_000, 3.0) };
-            let hosts = [("gen1".to_owned(), gen1), ("sut".to_owned(), part(Side::Rx, 7_000, 1.5))];
+            let gen1 = HostPart { path_clocks, ..part(PathSide::Tx, 5_000, 3.0) };
+            let hosts =
+                [("gen1".to_owned(), gen1), ("sut".to_owned(), part(PathSide::Rx, 7_000, 1.5))];
             let all = Manifest { hosts: hosts.into(), ..Manifest::default() }.pair_clocks();
             (all[0].ahead_ns, all[0].text())
         };
@@ -234,9 +236,9 @@ mod tests {
     fn hosts_on_one_clock_have_nothing_to_compare() {
         let on = |clock, side| HostPart { clock, ..part(side, 5_000, 3.0) };
         let hosts = [
-            ("gen1".to_owned(), on(Some(0), Side::Tx)),
-            ("gen2".to_owned(), on(Some(1), Side::Tx)),
-            ("sut".to_owned(), on(Some(0), Side::Rx)),
+            ("gen1".to_owned(), on(Some(0), PathSide::Tx)),
+            ("gen2".to_owned(), on(Some(1), PathSide::Tx)),
+            ("sut".to_owned(), on(Some(0), PathSide::Rx)),
         ];
         let manifest = Manifest { hosts: hosts.into(), ..Manifest::default() };
         let all = manifest.pair_clocks();

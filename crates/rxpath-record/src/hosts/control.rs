@@ -94,7 +94,7 @@ impl Manifest {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::Side;
+    use rxpath_core::PathSide;
 
     use super::*;
     use crate::hosts::HostTrial;
@@ -105,9 +105,10 @@ mod tests {
         let trial = |void: Option<&str>, cpu_ns, cpu| {
             let cpus = CpuList(vec![cpu]);
             let cost = ControlCost { span_ns: 1_000_000_000, cpu_ns, control_bytes: 210, cpus };
-            let host = HostTrial { endpoint_cost: Some(cost), ..HostTrial::of(Side::Tx) };
+            let host = HostTrial { endpoint_cost: Some(cost), ..HostTrial::of(PathSide::Tx) };
             // An earlier version did not measure it.
-            let hosts = [("gen1".to_owned(), HostTrial::of(Side::Tx)), ("sut".to_owned(), host)];
+            let hosts =
+                [("gen1".to_owned(), HostTrial::of(PathSide::Tx)), ("sut".to_owned(), host)];
             let void = void.map(str::to_owned);
             Trial { void, hosts: hosts.into(), ..Trial::default() }
         };
@@ -125,10 +126,10 @@ mod tests {
     fn a_host_says_whether_its_control_connection_is_on_the_measured_link() {
         let of = |is_measured| {
             let control_path = Some(ControlPath { device: "eno1".into(), is_measured });
-            HostPart { control_path, ..HostPart::of(Side::Tx) }.text()
+            HostPart { control_path, ..HostPart::of(PathSide::Tx) }.text()
         };
         assert!(of(false).contains("; control over eno1, not the measured link, round trip "));
         assert!(of(true).contains("; control over eno1, the measured link, round trip "));
-        assert!(HostPart::of(Side::Tx).text().contains("; control round trip "));
+        assert!(HostPart::of(PathSide::Tx).text().contains("; control round trip "));
     }
 }

@@ -62,7 +62,7 @@ impl Manifest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rxpath_core::Side;
+    use rxpath_core::PathSide;
 
     use crate::hosts::HostTrial;
     use crate::ledger::{Drop, Ledger};
@@ -86,7 +86,7 @@ mod tests {
                 drops: vec![Drop::counted(Place::Ring, "rx/ring".into(), 3)],
                 ..Ledger::default()
             }),
-            ..HostTrial::of(Side::Rx)
+            ..HostTrial::of(PathSide::Rx)
         };
         let trial = |void: Option<&str>, lost: u64, grade| Trial {
             variant: "base".into(),

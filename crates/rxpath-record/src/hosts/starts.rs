@@ -56,7 +56,7 @@ impl Manifest {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::Side;
+    use rxpath_core::PathSide;
 
     use super::*;
     use crate::hosts::HostTrial;
@@ -65,7 +65,7 @@ mod tests {
     fn the_spread_is_from_the_first_start_to_the_last_with_the_errors_of_two_clocks() {
         let host = |at_ns, error_ns| HostTrial {
             start: Some(HostStart { at_ns, error_ns, late_ns: 0 }),
-            ..HostTrial::of(Side::Tx)
+            ..HostTrial::of(PathSide::Tx)
         };
         let trial = |last_ns: i64, void: Option<&str>| Trial {
             variant: "base".into(),
@@ -75,7 +75,7 @@ mod tests {
                 ("gen1".to_owned(), host(5_000_000, 20_000)),
                 ("gen2".to_owned(), host(last_ns, 10_000)),
                 ("gen3".to_owned(), host(5_100_000, 30_000)),
-                ("sut".to_owned(), HostTrial::of(Side::Rx)),
+                ("sut".to_owned(), HostTrial::of(PathSide::Rx)),
             ]
             .into(),
             ..Trial::default()

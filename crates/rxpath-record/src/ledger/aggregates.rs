@@ -36,9 +36,9 @@ pub(super) fn in_datagrams(input: &LedgerInput, moved: &Moved) -> (LedgerInput, 
 /// Of TCP, which other programs' control connections use, IP counted segments: as many as were sent.
 fn arrived(view: View<'_>) -> i64 {
     let of = |side, counter| view.get(&name::snmp(side, "Tcp", counter));
-    let packets = of(Side::Rx, "InSegs");
-    let segments = (of(Side::Tx, "OutSegs") + of(Side::Tx, "RetransSegs")).max(packets);
-    view.segments_at_ip() - view.foreign_at_ip(Side::Rx) + packets - segments
+    let packets = of(PathSide::Rx, "InSegs");
+    let segments = (of(PathSide::Tx, "OutSegs") + of(PathSide::Tx, "RetransSegs")).max(packets);
+    view.segments_at_ip() - view.foreign_at_ip(PathSide::Rx) + packets - segments
 }
 
 /// What a foreign sender's aggregates were on the wire.
@@ -86,13 +86,13 @@ impl Sent {
 
 /// Whether packets of several datagrams crossed the link.
 fn is_whole(view: View<'_>, arrived: i64) -> bool {
-    let at_ip = view.ip(Side::Rx, "InReceives") - view.foreign_at_ip(Side::Rx);
+    let at_ip = view.ip(PathSide::Rx, "InReceives") - view.foreign_at_ip(PathSide::Rx);
     if view.link() == Link::Loopback || view.input.path.rx_device.is_none() {
         return arrived > at_ip;
     }
     // What a rule of the receiver duplicated comes over its loopback device.
-    let again = view.get(&name::link(Side::Rx, "lo", "rx.packets"));
-    let foreign = view.foreign_at_ip(Side::Rx) + view.foreign_family(Side::Rx);
+    let again = view.get(&name::link(PathSide::Rx, "lo", "rx.packets"));
+    let foreign = view.foreign_at_ip(PathSide::Rx) + view.foreign_family(PathSide::Rx);
     arrived > view.rx_link("rx.packets") + again - foreign
 }
 
@@ -101,12 +101,12 @@ fn is_cut(view: View<'_>, arrived: i64) -> bool {
     if view.input.path.tx_device.is_none() || view.link() == Link::Loopback {
         return false;
     }
-    let of = |counter| view.udp(Side::Tx, counter);
+    let of = |counter| view.udp(PathSide::Tx, counter);
     let sends = of("OutDatagrams") + of("SndbufErrors");
     let queue = view.qdisc().map_or(0, |(_, drops)| drops);
-    let again = view.get(&name::snmp(Side::Tx, "Tcp", "RetransSegs"));
+    let again = view.get(&name::snmp(PathSide::Tx, "Tcp", "RetransSegs"));
     let packets = queue + view.tx_link("tx.packets") + view.tx_link("tx.dropped")
-        - view.foreign_out(Side::Tx)
+        - view.foreign_out(PathSide::Tx)
         - again;
     // Single frames of others, an ARP request for example, are no aggregates.
     packets > sends && (arrived > sends || packets > sends + STRAYS + sends / 50)
@@ -126,7 +126,7 @@ fn lost_on_the_way(view: View<'_>) -> i64 {
         + super::call::egress_packets(view)
         + behind
         + hook
-        + view.ip(Side::Rx, "InHdrErrors")
+        + view.ip(PathSide::Rx, "InHdrErrors")
 }
 
 /// Why what arrived may not be all that was sent.
@@ -137,7 +137,7 @@ fn doubt(view: View<'_>, lost: i64) -> Option<&'static str> {
     if view.link() == Link::Loopback {
         return Some("other programs' packets are among them");
     }
-    if view.udp(Side::Tx, "SndbufErrors") != 0 {
+    if view.udp(PathSide::Tx, "SndbufErrors") != 0 {
         return Some("sends were refused that no counter of a queue shows");
     }
     let [tx, rx] = [view.tx_link("tx.packets"), view.rx_link("rx.packets")];
@@ -146,7 +146,7 @@ fn doubt(view: View<'_>, lost: i64) -> Option<&'static str> {
     }
     // A hook that nothing counts takes packets between the device and IP; GRO makes fewer of them there.
     let merges = matches!(view.link(), Link::VethNapi | Link::Nic);
-    let at_ip = view.ip(Side::Rx, "InReceives") + view.foreign_family(Side::Rx);
+    let at_ip = view.ip(PathSide::Rx, "InReceives") + view.foreign_family(PathSide::Rx);
     let hooked = if merges { !super::sending::no_ingress_rules(view) } else { at_ip != rx };
     hooked.then_some("a hook in front of IP may have taken packets")
 }
@@ -158,21 +158,21 @@ fn reads_aggregates(view: View<'_>) -> bool {
     if !receiver.by_kernel || super::fragments::Fragments::read(view).is_some() {
         return false;
     }
-    let of = |counter| view.udp(Side::Rx, counter);
-    let handed = view.ip(Side::Rx, "InDelivers") - view.foreign_delivered(Side::Rx);
+    let of = |counter| view.udp(PathSide::Rx, counter);
+    let handed = view.ip(PathSide::Rx, "InDelivers") - view.foreign_delivered(PathSide::Rx);
     let counted = of("InDatagrams") + of("InErrors") + of("NoPorts");
-    let at_ip = view.ip(Side::Rx, "InReceives") - view.foreign_at_ip(Side::Rx);
+    let at_ip = view.ip(PathSide::Rx, "InReceives") - view.foreign_at_ip(PathSide::Rx);
     of("InDatagrams") > 0 && arrived(view) > at_ip && counted <= handed
 }
 
 /// Datagrams that were read as aggregates.
 fn read_whole(view: View<'_>) -> (u64, Option<Inexact>) {
-    let read = view.udp(Side::Rx, "InDatagrams").max(0);
+    let read = view.udp(PathSide::Rx, "InDatagrams").max(0);
     let (least, exact) = Units::of(view).ip.least(read);
     if exact {
         return (least.max(0).unsigned_abs(), None);
     }
-    let at_ip = view.ip(Side::Rx, "InReceives") - view.foreign_at_ip(Side::Rx);
+    let at_ip = view.ip(PathSide::Rx, "InReceives") - view.foreign_at_ip(PathSide::Rx);
     let arrived = arrived(view);
     if read == at_ip {
         return (arrived.max(0).unsigned_abs(), None);

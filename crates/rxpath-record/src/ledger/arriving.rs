@@ -43,14 +43,16 @@ pub(super) fn terms(view: View<'_>, units: &Units) -> Vec<Term> {
 pub(super) fn lost_before_ip(view: View<'_>, units: &Units) -> Option<i64> {
     view.input.path.rx_device.as_ref()?;
     let Unit::Each(unit) = units.device else { return None };
-    let foreign = view.foreign_at_ip(Side::Rx);
-    let device =
-        view.rx_link("rx.packets") - view.taken_in_xdp() - foreign - view.foreign_family(Side::Rx);
+    let foreign = view.foreign_at_ip(PathSide::Rx);
+    let device = view.rx_link("rx.packets")
+        - view.taken_in_xdp()
+        - foreign
+        - view.foreign_family(PathSide::Rx);
     let mut at_ip = view.segments_at_ip() - foreign;
     if let Unit::Each(of_ip) = units.ip {
         // The earliest header errors are found before the ECN field is looked at.
-        let headers = view.ip(Side::Rx, "InHdrErrors").max(0);
-        let packets = view.ip(Side::Rx, "InReceives") - foreign;
+        let headers = view.ip(PathSide::Rx, "InHdrErrors").max(0);
+        let packets = view.ip(PathSide::Rx, "InReceives") - foreign;
         at_ip += (packets * of_ip - at_ip).clamp(0, headers * of_ip);
     }
     Some(device * unit - at_ip)
@@ -59,7 +61,7 @@ pub(super) fn lost_before_ip(view: View<'_>, units: &Units) -> Option<i64> {
 /// Datagrams that may have been lost between a network card's device and IP, where no term has them, at most: hooks without a
 /// known rule, and generic XDP. Frames of no IP are among them. `None` if the counters cannot show it.
 pub(super) fn unseen(view: View<'_>, units: &Units) -> Option<i64> {
-    let ends = [view.rx_link_name("rx.packets")?, view.ip_name(Side::Rx, "InReceives")];
+    let ends = [view.rx_link_name("rx.packets")?, view.ip_name(PathSide::Rx, "InReceives")];
     if !ends.iter().all(|end| view.knows(end)) {
         return None;
     }
@@ -73,8 +75,8 @@ fn over_other_devices(view: View<'_>) -> i64 {
     if !view.is_shared() {
         return 0;
     }
-    let others = foreign_at_ip(view) + view.foreign_family(Side::Rx);
-    let source = format!("{}/{}", Side::Rx, name::OTHER_DEVICES);
+    let others = foreign_at_ip(view) + view.foreign_family(PathSide::Rx);
+    let source = format!("{}/{}", PathSide::Rx, name::OTHER_DEVICES);
     // A device that came or went in between is a gap of its own.
     if view.moved.gaps.keys().any(|gap| gap.starts_with(&source)) {
         return others;
@@ -84,7 +86,7 @@ fn over_other_devices(view: View<'_>) -> i64 {
         return 0;
     }
     // A device may count an aggregate once, of which IP counts the segments.
-    let merged = view.segments_at_ip() - view.ip(Side::Rx, "InReceives");
+    let merged = view.segments_at_ip() - view.ip(PathSide::Rx, "InReceives");
     others.min(received + merged.max(0))
 }
 
@@ -102,10 +104,10 @@ fn ingress_hook(view: View<'_>, units: &Units) -> Option<Term> {
     }
     let counted = rules.map(|rules| rules.iter().map(|rule| view.get(rule)).sum::<i64>());
     let mut term = ingress_in_datagrams(view, units, counted).unwrap_or_else(|| {
-        let receives = view.ip_name(Side::Rx, "InReceives");
+        let receives = view.ip_name(PathSide::Rx, "InReceives");
         let lost = view.get(&device)
             - view.taken_in_xdp()
-            - view.foreign_family(Side::Rx)
+            - view.foreign_family(PathSide::Rx)
             - view.get(&receives)
             - view.backlog_behind_device();
         let formula = format!("{device} - {receives}");
@@ -152,14 +154,14 @@ fn ingress_in_datagrams(view: View<'_>, units: &Units, counted: Option<i64>) -> 
 
 fn refused(view: View<'_>) -> Vec<String> {
     if view.input.path.v6 {
-        return REFUSED_V6.iter().map(|c| view.ip_name(Side::Rx, c)).collect();
+        return REFUSED_V6.iter().map(|c| view.ip_name(PathSide::Rx, c)).collect();
     }
-    let plain = REFUSED_V4.iter().map(|c| view.ip_name(Side::Rx, c));
-    plain.chain(REFUSED_V4_EXT.iter().map(|c| name::snmp(Side::Rx, "IpExt", c))).collect()
+    let plain = REFUSED_V4.iter().map(|c| view.ip_name(PathSide::Rx, c));
+    plain.chain(REFUSED_V4_EXT.iter().map(|c| name::snmp(PathSide::Rx, "IpExt", c))).collect()
 }
 
 fn reverse_path(view: View<'_>, units: &Units) -> Term {
-    let name = name::snmp(Side::Rx, "TcpExt", "IPReversePathFilter");
+    let name = name::snmp(PathSide::Rx, "TcpExt", "IPReversePathFilter");
     let packets = view.get(&name);
     let mut term = Term::owned(Place::ReversePath, name, packets, units.ip);
     check_reason(view, &mut term, "IP_RPFILTER", packets);
@@ -168,19 +170,20 @@ fn reverse_path(view: View<'_>, units: &Units) -> Term {
 
 /// What came to IP and went nowhere, and how that is known.
 fn vanished(view: View<'_>) -> Option<(i64, String)> {
-    let ends = ["InReceives", "InDelivers"].map(|c| view.ip_name(Side::Rx, c));
+    let ends = ["InReceives", "InDelivers"].map(|c| view.ip_name(PathSide::Rx, c));
     if !ends.iter().all(|end| view.knows(end)) {
         return None;
     }
     let mut formula = ends.join(" - ");
-    let mut packets = view.ip(Side::Rx, "InReceives") - view.ip(Side::Rx, "InDelivers");
+    let mut packets = view.ip(PathSide::Rx, "InReceives") - view.ip(PathSide::Rx, "InDelivers");
     let mut named = refused(view);
     if !view.input.path.v6 {
-        named.push(name::snmp(Side::Rx, "TcpExt", "IPReversePathFilter"));
+        named.push(name::snmp(PathSide::Rx, "TcpExt", "IPReversePathFilter"));
     }
     // Not losses: other protocols and forwarded packets leave IP by another door.
     named.extend(
-        ["InUnknownProtos", "OutForwDatagrams", "ForwDatagrams"].map(|c| view.ip_name(Side::Rx, c)),
+        ["InUnknownProtos", "OutForwDatagrams", "ForwDatagrams"]
+            .map(|c| view.ip_name(PathSide::Rx, c)),
     );
     for counter in named {
         packets -= view.get(&counter);
@@ -189,7 +192,7 @@ fn vanished(view: View<'_>) -> Option<(i64, String)> {
             formula.push_str(&counter);
         }
     }
-    packets -= view.unheard_multicast(Side::Rx);
+    packets -= view.unheard_multicast(PathSide::Rx);
     let refused: u64 = view.reasoned(Place::Routing).map(|it| it.packets).sum();
     if refused != 0 {
         packets -= refused as i64;
@@ -209,7 +212,7 @@ fn netfilter(view: View<'_>, units: &Units) -> Vec<Term> {
         packets -= all.came - all.made;
         formula.push_str(" - (fragments that became part of a datagram)");
     }
-    let foreign = view.foreign_delivered(Side::Rx);
+    let foreign = view.foreign_delivered(PathSide::Rx);
     match fragments::behind_reassembly(view, packets, foreign) {
         None => {
             let mut term = filtered(view, formula, (packets, packets), units.ip);
@@ -223,7 +226,7 @@ fn netfilter(view: View<'_>, units: &Units) -> Vec<Term> {
         }
         Some([before, behind]) => {
             let datagrams =
-                ["ReasmOKs", "InDelivers"].map(|c| view.ip_name(Side::Rx, c)).join(" - ");
+                ["ReasmOKs", "InDelivers"].map(|c| view.ip_name(PathSide::Rx, c)).join(" - ");
             let mut terms = vec![filtered(view, datagrams, (behind, packets), Unit::Each(1))];
             if before != 0 {
                 let mut term = filtered(view, formula, (before, packets), Unit::Each(1));

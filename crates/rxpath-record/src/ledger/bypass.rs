@@ -26,7 +26,7 @@ pub(super) fn terms(view: View<'_>) -> Vec<Term> {
 pub(super) fn contradictions(view: View<'_>) -> Vec<String> {
     let Some(bypass) = view.input.receiver.bypass else { return Vec::new() };
     let device = view.input.path.rx_device.as_deref().unwrap_or_default();
-    let queues = name::ethtool(Side::Rx, device, "rx_queue_");
+    let queues = name::ethtool(PathSide::Rx, device, "rx_queue_");
     if !view.moved.like(&queues, "_xdp_packets").any(|(_, by)| by > 0) {
         return Vec::new();
     }

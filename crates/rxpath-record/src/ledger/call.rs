@@ -1,6 +1,6 @@
 //! What died under the sender's call.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 
 use super::input::{Link, SenderSaid};
 use super::view::{View, of_32_bits};
@@ -36,7 +36,7 @@ pub(super) fn egress_bounds(view: View<'_>) -> [i64; 2] {
         return [0; 2];
     }
     let queue = view.qdisc().map_or(0, |(_, drops)| drops);
-    let died = view.udp(Side::Tx, "SndbufErrors") - queue - view.tx_link("tx.dropped");
+    let died = view.udp(PathSide::Tx, "SndbufErrors") - queue - view.tx_link("tx.dropped");
     [died.max(0); 2]
 }
 
@@ -60,7 +60,7 @@ fn at_host(view: View<'_>, filters: &str) -> [i64; 2] {
         return [of_32_bits(view.get(filters)).max(0); 2];
     }
     let (root, queue) = view.qdisc().unwrap_or_default();
-    let (udp, ip) = (view.udp(Side::Tx, "SndbufErrors"), view.ip(Side::Tx, "OutDiscards"));
+    let (udp, ip) = (view.udp(PathSide::Tx, "SndbufErrors"), view.ip(PathSide::Tx, "OutDiscards"));
     let refused = sender.send_errors.get(REFUSED).copied().unwrap_or(0) as i64;
     let refused = refused / i64::from(sender.segments_per_send.max(1));
     // Drivers of cards differ in whether the call sees what they drop.
@@ -78,5 +78,5 @@ fn beyond_udp(view: View<'_>) -> i64 {
         return 0;
     }
     let other = if view.input.path.v6 { "Udp" } else { "Udp6" };
-    view.beyond_udp_out() + view.get(&name::snmp(Side::Tx, other, "SndbufErrors"))
+    view.beyond_udp_out() + view.get(&name::snmp(PathSide::Tx, other, "SndbufErrors"))
 }

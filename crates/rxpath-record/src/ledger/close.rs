@@ -111,7 +111,7 @@ fn foreign(view: View<'_>) -> u64 {
         return foreign_at_both_ends(view).max(0).unsigned_abs();
     }
     let at = |side| view.foreign_at_ip(side) + view.foreign_family(side);
-    (at(Side::Rx) + at(Side::Tx)).max(0).unsigned_abs()
+    (at(PathSide::Rx) + at(PathSide::Tx)).max(0).unsigned_abs()
 }
 
 /// One note for each source that an owner needs and that could not be read.

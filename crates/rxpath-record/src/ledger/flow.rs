@@ -53,7 +53,7 @@ pub(super) fn gap_to_device(view: View<'_>, units: &Units) -> Option<i64> {
     let sender = &view.input.sender;
     let entered = (sender.sent_packets + super::call::full_queue(sender)) as i64;
     let packets =
-        view.tx_link("tx.packets") + view.tx_link("tx.dropped") - view.foreign_out(Side::Tx);
+        view.tx_link("tx.packets") + view.tx_link("tx.dropped") - view.foreign_out(PathSide::Tx);
     let drops = view.qdisc().map_or(0, |(_, drops)| drops) + super::call::egress_packets(view);
     Some(entered - drops * queue - packets * device - sender.queued_packets as i64)
 }
@@ -80,16 +80,16 @@ fn over_the_link(view: View<'_>) -> Option<String> {
 
 fn through_udp(view: View<'_>, units: &Units) -> Option<String> {
     let Unit::Each(unit) = units.ip else { return None };
-    let name = view.ip_name(Side::Rx, "InDelivers");
-    let entered = (view.get(&name) - view.foreign_at_ip(Side::Rx)
-        + view.ip(Side::Rx, "InUnknownProtos")
-        + view.unheard_multicast(Side::Rx)
-        - view.udp(Side::Rx, "NoPorts"))
+    let name = view.ip_name(PathSide::Rx, "InDelivers");
+    let entered = (view.get(&name) - view.foreign_at_ip(PathSide::Rx)
+        + view.ip(PathSide::Rx, "InUnknownProtos")
+        + view.unheard_multicast(PathSide::Rx)
+        - view.udp(PathSide::Rx, "NoPorts"))
         * unit;
     let of_errors = if view.input.receiver.gro { unit } else { 1 };
     let left = view.input.receiver.delivered_packets as i64
         + view.input.receiver.in_flight_packets as i64
-        + view.udp(Side::Rx, "InErrors") * of_errors
+        + view.udp(PathSide::Rx, "InErrors") * of_errors
         + view.input.receiver.bypass.map_or(0, |bypass| bypass.socket_drops_packets as i64)
         - view.taken_in_xdp();
     let gap = entered - left;

@@ -24,7 +24,7 @@ pub(super) fn narrow_packets(offered_packets: u64) -> i64 {
 /// `SndbufErrors` and not in `OutDatagrams`. A call that finds the send buffer full (`EAGAIN`) is counted there too, and no
 /// datagram died (`net/ipv4/udp.c`, `udp_sendmsg`).
 pub(super) fn foreign_datagrams_out(view: View<'_>) -> i64 {
-    let of = |group: &str, counter: &str| view.get(&name::snmp(Side::Tx, group, counter));
+    let of = |group: &str, counter: &str| view.get(&name::snmp(PathSide::Tx, group, counter));
     let sender = &view.input.sender;
     let handed = (sender.sent_packets + call::full_queue(sender)) as i64;
     let ours = if sender.raw { 0 } else { handed / i64::from(sender.segments_per_send.max(1)) };
@@ -51,19 +51,20 @@ pub(super) fn foreign_received(view: View<'_>, units: &Units) -> i64 {
 
 /// Packets at both ends that are not the workload's, as far as counters of the protocols show them.
 pub(super) fn foreign_at_both_ends(view: View<'_>) -> i64 {
-    let into_sender = view.foreign_at_ip(Side::Tx) + view.foreign_family(Side::Tx);
-    named_at_ip(view) + view.foreign_family(Side::Rx) + into_sender + foreign_out(view)
+    let into_sender = view.foreign_at_ip(PathSide::Tx) + view.foreign_family(PathSide::Tx);
+    named_at_ip(view) + view.foreign_family(PathSide::Rx) + into_sender + foreign_out(view)
 }
 
 /// Packets that the protocols of the receiver's host counted in addition to the workload, at most.
 pub(super) fn foreign_by_protocol(view: View<'_>) -> i64 {
-    foreign_at_ip(view) + view.foreign_family(Side::Rx)
+    foreign_at_ip(view) + view.foreign_family(PathSide::Rx)
 }
 
 /// Packets that the receiver's device has and IP has not of the workload, at most; `None` where a counter for it was not
 /// read.
 pub(super) fn beyond_ip(view: View<'_>, units: &Units) -> Option<i64> {
-    let (device, at_ip) = (view.rx_link_name("rx.packets")?, view.ip_name(Side::Rx, "InReceives"));
+    let (device, at_ip) =
+        (view.rx_link_name("rx.packets")?, view.ip_name(PathSide::Rx, "InReceives"));
     if !view.knows(&device) || !view.knows(&at_ip) {
         return None;
     }
@@ -74,7 +75,7 @@ pub(super) fn beyond_ip(view: View<'_>, units: &Units) -> Option<i64> {
         Unit::Mixed { .. } if view.counts_all_receivers() => 0,
         // As many as were read or refused: how many an aggregate holds is not known.
         Unit::Mixed { .. } => {
-            let refused = view.udp(Side::Rx, "InErrors") + view.udp(Side::Rx, "NoPorts");
+            let refused = view.udp(PathSide::Rx, "InErrors") + view.udp(PathSide::Rx, "NoPorts");
             view.input.receiver.delivered_packets as i64 + refused + backlog
         }
     };
@@ -98,13 +99,13 @@ pub(super) fn foreign_at_ip(view: View<'_>) -> i64 {
 
 /// Those of them that a counter names.
 fn named_at_ip(view: View<'_>) -> i64 {
-    let read = view.udp(Side::Rx, "InDatagrams");
+    let read = view.udp(PathSide::Rx, "InDatagrams");
     // The workload is unicast. For IPv6, multicasts that nobody wants are among the foreign ones already.
-    let to_groups = ["InMcastPkts", "InBcastPkts"].map(|c| name::snmp(Side::Rx, "IpExt", c));
+    let to_groups = ["InMcastPkts", "InBcastPkts"].map(|c| name::snmp(PathSide::Rx, "IpExt", c));
     let to_groups = if view.input.path.v6 { 0 } else { sum(&to_groups, view.moved) };
-    view.foreign_at_ip(Side::Rx)
-        + view.ip(Side::Rx, "ForwDatagrams")
-        + view.ip(Side::Rx, "OutForwDatagrams")
+    view.foreign_at_ip(PathSide::Rx)
+        + view.ip(PathSide::Rx, "ForwDatagrams")
+        + view.ip(PathSide::Rx, "OutForwDatagrams")
         + to_groups
         + (read - view.input.receiver.delivered_packets as i64).max(0)
 }
@@ -119,7 +120,7 @@ pub(super) fn beyond_device(view: View<'_>, way: &OneWay) -> i64 {
     }
     let device = path.rx_device.as_deref().unwrap_or_default();
     // If the card does not count what its ring lost, the upper bound of the loss has that already.
-    let ring = view.moved.ring(Side::Rx, device, &path.ring).1;
+    let ring = view.moved.ring(PathSide::Rx, device, &path.ring).1;
     sum(&way.received, view.moved) - ring - view.rx_link("rx.packets")
 }
 

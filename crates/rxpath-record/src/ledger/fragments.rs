@@ -40,15 +40,15 @@ impl Fragments {
     /// Those of all programs; `None` where there are none.
     pub fn of_all(view: View<'_>) -> Option<Self> {
         let ip = |side, counter: &str| view.ip(side, counter);
-        let cut = ip(Side::Tx, "FragOKs");
-        let came = ip(Side::Rx, "ReasmReqds");
-        let pieces = ip(Side::Tx, "FragCreates");
+        let cut = ip(PathSide::Tx, "FragOKs");
+        let came = ip(PathSide::Rx, "ReasmReqds");
+        let pieces = ip(PathSide::Tx, "FragCreates");
         (pieces > 0 || came > 0).then(|| Self {
             cut,
             came,
-            made: ip(Side::Rx, "ReasmOKs"),
-            failed: ip(Side::Rx, "ReasmFails"),
-            all: cut > 0 && cut == view.udp(Side::Tx, "OutDatagrams"),
+            made: ip(PathSide::Rx, "ReasmOKs"),
+            failed: ip(PathSide::Rx, "ReasmFails"),
+            all: cut > 0 && cut == view.udp(PathSide::Tx, "OutDatagrams"),
         })
     }
 
@@ -114,7 +114,7 @@ pub(super) fn behind_reassembly(view: View<'_>, vanished: i64, foreign: i64) -> 
     if !fragments.all || !fragments.has_ends(view) {
         return None;
     }
-    let behind = fragments.made - (view.ip(Side::Rx, "InDelivers") - foreign);
+    let behind = fragments.made - (view.ip(PathSide::Rx, "InDelivers") - foreign);
     Some([vanished - behind, behind])
 }
 
@@ -175,7 +175,7 @@ fn silently(view: View<'_>, terms: &mut Vec<Term>) {
     let at_queue =
         |term: &&mut Term| queues.contains(&term.place) && !counts_pieces(view, term.place);
     let dropped: i64 = terms.iter_mut().filter(at_queue).map(|term| term.credited()).sum();
-    let silent = dropped - view.udp(Side::Tx, "SndbufErrors");
+    let silent = dropped - view.udp(PathSide::Tx, "SndbufErrors");
     let most = terms.iter_mut().filter(at_queue).max_by_key(|term| term.datagrams);
     let Some(term) = most.filter(|term| silent > 0 && term.datagrams >= silent) else { return };
     term.datagrams -= silent;
@@ -185,7 +185,11 @@ fn silently(view: View<'_>, terms: &mut Vec<Term>) {
 }
 
 fn ends(view: View<'_>) -> String {
-    format!("{} - {}", view.ip_name(Side::Tx, "FragOKs"), view.ip_name(Side::Rx, "ReasmOKs"))
+    format!(
+        "{} - {}",
+        view.ip_name(PathSide::Tx, "FragOKs"),
+        view.ip_name(PathSide::Rx, "ReasmOKs")
+    )
 }
 
 fn bounded(term: &mut Term, datagrams: i64, most: i64) {
@@ -218,7 +222,7 @@ fn reassembly(view: View<'_>, fragments: &Fragments, left: i64, others: bool) ->
             fragments.never_whole()
         ));
     }
-    let failed = view.ip_name(Side::Rx, "ReasmFails");
+    let failed = view.ip_name(PathSide::Rx, "ReasmFails");
     if fragments.failed != 0 {
         // In fragments or time-outs: nothing to agree with.
         term.check(failed, fragments.failed, fragments.failed);
@@ -237,7 +241,7 @@ fn unknown_ends(view: View<'_>, fragments: &Fragments) -> String {
          they were is not known ({} counts {}, fragments without room and time-outs together)",
         fragments.came,
         fragments.made,
-        view.ip_name(Side::Rx, "ReasmFails"),
+        view.ip_name(PathSide::Rx, "ReasmFails"),
         fragments.failed
     )
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 
 use super::Place;
 use super::cards::WireFacts;
@@ -177,28 +177,28 @@ impl PathFacts {
         let ecn = ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"];
         let ips = ["InReceives", "InDelivers", "InHdrErrors", "InAddrErrors", "InDiscards"];
         let udps = ["NoPorts", "InErrors", "RcvbufErrors", "InCsumErrors", "MemErrors"];
-        let mut names: Vec<String> = ips.iter().map(|c| name::snmp(Side::Rx, ip, c)).collect();
-        names.extend(ecn.iter().map(|c| name::snmp(Side::Rx, ext, c)));
-        names.extend(udps.iter().map(|c| name::snmp(Side::Rx, udp, c)));
+        let mut names: Vec<String> = ips.iter().map(|c| name::snmp(PathSide::Rx, ip, c)).collect();
+        names.extend(ecn.iter().map(|c| name::snmp(PathSide::Rx, ext, c)));
+        names.extend(udps.iter().map(|c| name::snmp(PathSide::Rx, udp, c)));
         if !self.v6 {
-            names.push(name::snmp(Side::Rx, "TcpExt", "IPReversePathFilter"));
+            names.push(name::snmp(PathSide::Rx, "TcpExt", "IPReversePathFilter"));
         }
         if let Some(device) = &self.tx_device {
-            names.extend(["tx.packets", "tx.dropped"].map(|c| name::link(Side::Tx, device, c)));
+            names.extend(["tx.packets", "tx.dropped"].map(|c| name::link(PathSide::Tx, device, c)));
             names.extend(self.tx_qdisc.clone());
             if let Some(filters) = &self.tx_filters {
                 let below_call = [(udp, "SndbufErrors"), (ip, "OutDiscards")];
-                names.extend(below_call.map(|(group, c)| name::snmp(Side::Tx, group, c)));
+                names.extend(below_call.map(|(group, c)| name::snmp(PathSide::Tx, group, c)));
                 names.push(filters.clone());
             }
         }
         if let Some(device) = &self.rx_device {
-            names.extend(["rx.packets", "rx.dropped"].map(|c| name::link(Side::Rx, device, c)));
+            names.extend(["rx.packets", "rx.dropped"].map(|c| name::link(PathSide::Rx, device, c)));
         }
         if self.link == Link::Nic {
             names.extend(self.ring.iter().cloned());
             if let (true, Some(device)) = (self.ring.is_empty(), &self.rx_device) {
-                names.extend(name::RING.map(|counter| name::link(Side::Rx, device, counter)));
+                names.extend(name::RING.map(|counter| name::link(PathSide::Rx, device, counter)));
             }
         }
         if let WireFacts::Counted(wire) = &self.wire {

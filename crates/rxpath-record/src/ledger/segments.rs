@@ -70,7 +70,7 @@ const WITH: [(&str, &str); 5] = [
 
 /// Segments from the load's side to the server's: sent by TCP, and seen by IP at the other end.
 pub fn segments_between(input: &SegmentInput, moved: &Moved) -> [i64; 2] {
-    let way = Way { input, moved, from: Side::Tx, to: Side::Rx };
+    let way = Way { input, moved, from: PathSide::Tx, to: PathSide::Rx };
     [way.sent(), way.arrived()]
 }
 
@@ -119,7 +119,7 @@ impl Ledger {
 
 /// The segments that arrived at the server's host: what its own counters, from its device to its TCP, say of them.
 pub(super) fn arrived(input: &SegmentInput, moved: &Moved) -> Ledger {
-    let way = Way { input, moved, from: Side::Tx, to: Side::Rx };
+    let way = Way { input, moved, from: PathSide::Tx, to: PathSide::Rx };
     let own = format!("{}/", way.to);
     let unit = Unit::Mixed { most: Some(way.most()) };
     let counted = way.link_drops().into_iter().filter(|(_, counter, _)| counter.starts_with(&own));
@@ -151,25 +151,25 @@ fn sum(terms: &[Term]) -> i64 {
 /// Both directions; one on loopback, where both sides' counters are the same.
 fn ways<'a>(input: &'a SegmentInput, moved: &'a Moved) -> impl Iterator<Item = Way<'a>> {
     let way = move |from, to| Way { input, moved, from, to };
-    let back = (input.path.link != Link::Loopback).then(|| way(Side::Rx, Side::Tx));
-    std::iter::once(way(Side::Tx, Side::Rx)).chain(back)
+    let back = (input.path.link != Link::Loopback).then(|| way(PathSide::Rx, PathSide::Tx));
+    std::iter::once(way(PathSide::Tx, PathSide::Rx)).chain(back)
 }
 
 /// One direction.
 struct Way<'a> {
     input: &'a SegmentInput,
     moved: &'a Moved,
-    from: Side,
-    to: Side,
+    from: PathSide,
+    to: PathSide,
 }
 
 impl Way<'_> {
-    fn get(&self, side: Side, group: &str, counter: &str) -> i64 {
+    fn get(&self, side: PathSide, group: &str, counter: &str) -> i64 {
         self.moved.get(&name::snmp(side, group, counter))
     }
 
     fn forward(&self) -> bool {
-        self.from == Side::Tx
+        self.from == PathSide::Tx
     }
 
     /// Segments that TCP handed to IP.
@@ -206,12 +206,12 @@ impl Way<'_> {
         self.not_tcp() + self.get(self.to, other, "InReceives")
     }
 
-    fn device(&self, side: Side) -> Option<&str> {
+    fn device(&self, side: PathSide) -> Option<&str> {
         let path = &self.input.path;
-        if side == Side::Tx { path.tx_device.as_deref() } else { path.rx_device.as_deref() }
+        if side == PathSide::Tx { path.tx_device.as_deref() } else { path.rx_device.as_deref() }
     }
 
-    fn link_counter(&self, side: Side, counter: &str) -> (String, i64) {
+    fn link_counter(&self, side: PathSide, counter: &str) -> (String, i64) {
         let name = name::link(side, self.device(side).unwrap_or_default(), counter);
         let moved = self.moved.get(&name);
         (name, moved)

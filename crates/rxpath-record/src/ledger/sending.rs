@@ -30,9 +30,9 @@ fn send_call(view: View<'_>, units: &Units) -> Term {
     let counter = format!("send call: {}", errnos.join(", "));
     let mut term = Term::owned(Place::SendCall, counter, sum as i64, Unit::Each(1));
     // Only then: OutDiscards also moves with full queues and with ECONNREFUSED.
-    let alone = errnos == [REFUSED] && view.udp(Side::Tx, "SndbufErrors") == 0 && !sender.raw;
+    let alone = errnos == [REFUSED] && view.udp(PathSide::Tx, "SndbufErrors") == 0 && !sender.raw;
     if let (true, Unit::Each(unit)) = (alone, units.qdisc) {
-        let name = view.ip_name(Side::Tx, "OutDiscards");
+        let name = view.ip_name(PathSide::Tx, "OutDiscards");
         term.check(&name, view.get(&name), sum as i64 / unit);
     }
     term
@@ -46,7 +46,7 @@ fn egress_hook(view: View<'_>, units: &Units) -> Option<Term> {
     let counted: i64 = rules.iter().map(|rule| view.get(rule)).sum();
     let formula = format!(
         "{} - qdisc drops - {}",
-        view.udp_name(Side::Tx, "SndbufErrors"),
+        view.udp_name(PathSide::Tx, "SndbufErrors"),
         view.tx_link_name("tx.dropped").unwrap_or_else(|| "tx.dropped".into())
     );
     let packets = egress_packets(view);
@@ -66,8 +66,8 @@ fn hooks_of_host(view: View<'_>, units: &Units, filters: &str) -> Term {
     let device = view.tx_link_name("tx.dropped").filter(|_| view.link() != Link::Nic);
     let formula = format!(
         "the lesser of {} and {} - qdisc drops{}",
-        view.udp_name(Side::Tx, "SndbufErrors"),
-        view.ip_name(Side::Tx, "OutDiscards"),
+        view.udp_name(PathSide::Tx, "SndbufErrors"),
+        view.ip_name(PathSide::Tx, "OutDiscards"),
         device.map_or_else(String::new, |name| format!(" - {name}"))
     );
     let mut term = Term::derived(Place::EgressHook, formula, least, units.qdisc, None);
@@ -107,7 +107,7 @@ fn qdisc(view: View<'_>, units: &Units) -> Term {
     let hooks = egress_packets(view);
     // Between hosts, what hooks dropped is what UDP counted beyond the queue's drops.
     let is_counted_twice = hooks > 0 && view.input.path.tx_filters.is_some();
-    let all_udp = !is_counted_twice && view.udp(Side::Tx, "SndbufErrors") == drops + hooks;
+    let all_udp = !is_counted_twice && view.udp(PathSide::Tx, "SndbufErrors") == drops + hooks;
     let others = if view.counts_all_senders() {
         term.credited()
     } else if all_udp {
@@ -144,7 +144,7 @@ fn ring(view: View<'_>, units: &Units) -> Term {
         Link::Loopback => Term::derived(Place::Ring, name, dropped, units.device, Some(0)),
         Link::Nic => {
             let device = view.input.path.rx_device.as_deref().unwrap_or_default();
-            let (name, missed) = view.moved.ring(Side::Rx, device, &view.input.path.ring);
+            let (name, missed) = view.moved.ring(PathSide::Rx, device, &view.input.path.ring);
             // The card counts frames.
             Term::owned(Place::Ring, name, missed, Unit::Each(1))
         }
@@ -203,7 +203,7 @@ fn check_sender(view: View<'_>, term: &mut Term) {
     if view.input.sender.raw {
         return;
     }
-    let name = view.udp_name(Side::Tx, "SndbufErrors");
+    let name = view.udp_name(PathSide::Tx, "SndbufErrors");
     let queue = view.qdisc().map_or(0, |(_, drops)| drops);
     let below = queue + egress_packets(view);
     let dropped = view.tx_link("tx.dropped");

@@ -7,7 +7,7 @@
 //! A packet that the ring or the backlog lost is in no protocol's counter. Others are taken to have lost no more there than
 //! they received, or where the loss is a multiple of what passed, the same multiple of that.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 
 use super::Place;
 use super::foreign::{foreign_datagrams_out, foreign_out, foreign_received, narrow};
@@ -32,7 +32,7 @@ pub(super) fn bound(view: View<'_>, units: &Units, terms: &mut [Term]) {
             Place::SendingDevice => foreign_out(view) * each(units.device),
             Place::Ring => others_in_ring(view, units),
             Place::Backlog => {
-                received * each(units.ip) * times(lost, view.ip(Side::Rx, "InReceives"))
+                received * each(units.ip) * times(lost, view.ip(PathSide::Rx, "InReceives"))
             }
             // Whose packets these are has no trace elsewhere.
             Place::Ip
@@ -64,7 +64,7 @@ pub(super) fn others_in_ring(view: View<'_>, units: &Units) -> i64 {
         return 0;
     }
     let device = view.input.path.rx_device.as_deref().unwrap_or_default();
-    let (_, lost) = view.moved.ring(Side::Rx, device, &view.input.path.ring);
+    let (_, lost) = view.moved.ring(PathSide::Rx, device, &view.input.path.ring);
     let others = foreign_received(view, units) * times(lost, view.rx_link("rx.packets"));
     others.clamp(0, lost.max(0))
 }
@@ -75,7 +75,7 @@ pub(super) fn others_in_backlog(view: View<'_>, units: &Units) -> i64 {
         return 0;
     }
     let (_, lost) = view.backlog();
-    let passed = view.ip(Side::Rx, "InReceives");
+    let passed = view.ip(PathSide::Rx, "InReceives");
     let others = foreign_received(view, units) * times(lost, passed);
     others.clamp(0, lost.max(0))
 }

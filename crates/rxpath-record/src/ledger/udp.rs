@@ -46,7 +46,7 @@ struct Udp {
 
 impl Udp {
     fn read(view: View<'_>) -> Self {
-        let of = |counter| view.udp(Side::Rx, counter);
+        let of = |counter| view.udp(PathSide::Rx, counter);
         let receiver = &view.input.receiver;
         let checksum = of("InCsumErrors");
         let sum = receiver.socket_drops.as_ref().map(|drops| drops.iter().sum::<u64>() as i64);
@@ -108,7 +108,7 @@ impl Udp {
 }
 
 fn no_listener(view: View<'_>, units: &Units) -> Term {
-    let name = view.udp_name(Side::Rx, "NoPorts");
+    let name = view.udp_name(PathSide::Rx, "NoPorts");
     let packets = view.get(&name);
     let mut term = Term::owned(Place::NoListener, name, packets, units.ip);
     check_reason(view, &mut term, "NO_SOCKET", packets);
@@ -116,7 +116,7 @@ fn no_listener(view: View<'_>, units: &Units) -> Term {
 }
 
 fn checksum(view: View<'_>, udp: &Udp) -> Term {
-    let name = view.udp_name(Side::Rx, "InCsumErrors");
+    let name = view.udp_name(PathSide::Rx, "InCsumErrors");
     let mut term = Term::owned(Place::Checksum, name, udp.checksum, Unit::Each(1));
     check_errors(view, &mut term, udp);
     check_reason(view, &mut term, "UDP_CSUM", udp.checksum);
@@ -124,7 +124,7 @@ fn checksum(view: View<'_>, udp: &Udp) -> Term {
 }
 
 fn socket_buffer(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
-    let name = view.udp_name(Side::Rx, "RcvbufErrors");
+    let name = view.udp_name(PathSide::Rx, "RcvbufErrors");
     let mut term = Term::owned(Place::SocketBuffer, name, udp.rcvbuf, unit);
     udp.of_own(&mut term, udp.memory, unit);
     check_errors(view, &mut term, udp);
@@ -141,7 +141,7 @@ fn socket_buffer(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
 }
 
 fn memory(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
-    let name = view.udp_name(Side::Rx, "MemErrors");
+    let name = view.udp_name(PathSide::Rx, "MemErrors");
     let mut term = Term::owned(Place::UdpMemory, name, udp.memory, unit);
     udp.of_own(&mut term, udp.rcvbuf, unit);
     check_errors(view, &mut term, udp);
@@ -156,10 +156,10 @@ fn memory(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
 fn uncounted(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
     let formula = format!(
         "SO_MEMINFO drops - ({} - {})",
-        view.udp_name(Side::Rx, "InErrors"),
-        view.udp_name(Side::Rx, "InCsumErrors")
+        view.udp_name(PathSide::Rx, "InErrors"),
+        view.udp_name(PathSide::Rx, "InCsumErrors")
     );
-    let read = view.knows(&view.udp_name(Side::Rx, "InErrors"));
+    let read = view.knows(&view.udp_name(PathSide::Rx, "InErrors"));
     let sockets = udp.sockets.filter(|_| read);
     let only = sockets.map_or(0, |sockets| (sockets - udp.at_sockets()).max(0));
     // Where InErrors owns drops of its own, being less than the sockets' makes it doubtful.
@@ -170,7 +170,7 @@ fn uncounted(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
 /// `InErrors` less its named parts. Nothing but a socket that refuses datagrams itself causes it in a lab;
 /// where none does, it would only hide a wrong counter, so its witness is zero.
 fn other(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
-    let name = |counter| view.udp_name(Side::Rx, counter);
+    let name = |counter| view.udp_name(PathSide::Rx, counter);
     let formula = format!(
         "{} - {} - {} - {}",
         name("InErrors"),
@@ -189,7 +189,7 @@ fn other(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
 }
 
 fn check_errors(view: View<'_>, term: &mut Term, udp: &Udp) {
-    let errors = view.udp_name(Side::Rx, "InErrors");
+    let errors = view.udp_name(PathSide::Rx, "InErrors");
     if udp.errors != 0 || term.datagrams != 0 {
         let may_refuse = view.input.receiver.may_refuse || view.is_shared();
         let expected =

@@ -8,7 +8,7 @@
 //! device its packets; the ECN counters of IP know datagrams, `InReceives` packets. When no whole number of
 //! datagrams fits, the unit is [`Unit::Mixed`] and a loss has only bounds.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 
 use super::call::{egress_packets, full_queue};
 use super::input::Link;
@@ -77,7 +77,7 @@ fn sending(view: View<'_>, n: i64) -> (i64, i64) {
     let entered = (sender.sent_packets + full_queue(sender)) as i64;
     let queue = view.qdisc().map_or(0, |(_, drops)| drops);
     let device =
-        view.tx_link("tx.packets") + view.tx_link("tx.dropped") - view.foreign_out(Side::Tx);
+        view.tx_link("tx.packets") + view.tx_link("tx.dropped") - view.foreign_out(PathSide::Tx);
     let hook = egress_packets(view) * n;
     let miss = |(of_queue, of_device): (i64, i64)| {
         let passed = queue * of_queue + device * of_device + sender.queued_packets as i64;
@@ -89,12 +89,12 @@ fn sending(view: View<'_>, n: i64) -> (i64, i64) {
 }
 
 fn receiving(view: View<'_>, n: i64, device: Unit) -> Unit {
-    let foreign = view.foreign_at_ip(Side::Rx);
-    let packets = view.ip(Side::Rx, "InReceives") - foreign;
+    let foreign = view.foreign_at_ip(PathSide::Rx);
+    let packets = view.ip(PathSide::Rx, "InReceives") - foreign;
     let segments = view.segments_at_ip() - foreign;
     // GRO works in NAPI only, and a network card may have hardware GRO.
     let may_merge = matches!(view.link(), Link::VethNapi | Link::Nic);
-    let headers = view.ip(Side::Rx, "InHdrErrors").max(0);
+    let headers = view.ip(PathSide::Rx, "InHdrErrors").max(0);
     let fits = |unit: i64| {
         let missing = packets * unit - segments;
         missing == 0 || (missing > 0 && missing <= headers * unit)

@@ -1,6 +1,6 @@
 //! The counters of a trial by the role they play, for IPv4 and IPv6 alike.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 
 use super::Place;
 use super::input::{LedgerInput, Link, Reasoned};
@@ -23,19 +23,19 @@ impl<'a> View<'a> {
         self.moved.gap(name).is_none()
     }
 
-    pub fn ip_name(self, side: Side, counter: &str) -> String {
+    pub fn ip_name(self, side: PathSide, counter: &str) -> String {
         name::snmp(side, self.input.path.groups().0, counter)
     }
 
-    pub fn ip(self, side: Side, counter: &str) -> i64 {
+    pub fn ip(self, side: PathSide, counter: &str) -> i64 {
         self.get(&self.ip_name(side, counter))
     }
 
-    pub fn udp_name(self, side: Side, counter: &str) -> String {
+    pub fn udp_name(self, side: PathSide, counter: &str) -> String {
         name::snmp(side, self.input.path.groups().2, counter)
     }
 
-    pub fn udp(self, side: Side, counter: &str) -> i64 {
+    pub fn udp(self, side: PathSide, counter: &str) -> i64 {
         self.get(&self.udp_name(side, counter))
     }
 
@@ -45,7 +45,7 @@ impl<'a> View<'a> {
         let group = self.input.path.groups().1;
         ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"]
             .iter()
-            .map(|counter| self.get(&name::snmp(Side::Rx, group, counter)))
+            .map(|counter| self.get(&name::snmp(PathSide::Rx, group, counter)))
             .sum()
     }
 
@@ -55,7 +55,7 @@ impl<'a> View<'a> {
     }
 
     pub fn tx_link_name(self, counter: &str) -> Option<String> {
-        self.input.path.tx_device.as_ref().map(|device| name::link(Side::Tx, device, counter))
+        self.input.path.tx_device.as_ref().map(|device| name::link(PathSide::Tx, device, counter))
     }
 
     pub fn tx_link(self, counter: &str) -> i64 {
@@ -63,7 +63,7 @@ impl<'a> View<'a> {
     }
 
     pub fn rx_link_name(self, counter: &str) -> Option<String> {
-        self.input.path.rx_device.as_ref().map(|device| name::link(Side::Rx, device, counter))
+        self.input.path.rx_device.as_ref().map(|device| name::link(PathSide::Rx, device, counter))
     }
 
     pub fn rx_link(self, counter: &str) -> i64 {
@@ -118,7 +118,7 @@ impl<'a> View<'a> {
         match self.input.path.link {
             Link::Veth => {
                 let device = self.input.path.rx_device.as_deref().unwrap_or_default();
-                let queues = name::ethtool(Side::Rx, device, "rx_queue_");
+                let queues = name::ethtool(PathSide::Rx, device, "rx_queue_");
                 let ran = self.moved.like(&queues, "_xdp_packets").any(|(_, by)| by > 0);
                 if ran { Link::VethNapi } else { Link::VethPlain }
             }
@@ -148,14 +148,14 @@ impl<'a> View<'a> {
     }
 
     /// Packets of other protocols that entered IP of the family in use: not the workload's.
-    pub fn foreign_at_ip(self, side: Side) -> i64 {
+    pub fn foreign_at_ip(self, side: PathSide) -> i64 {
         self.foreign_delivered(side)
             + self.ip(side, "InUnknownProtos")
             + self.unheard_multicast(side)
     }
 
     /// Of these, what IP delivered.
-    pub fn foreign_delivered(self, side: Side) -> i64 {
+    pub fn foreign_delivered(self, side: PathSide) -> i64 {
         let icmp = if self.input.path.v6 { "Icmp6" } else { "Icmp" };
         self.get(&name::snmp(side, icmp, "InMsgs")) + self.get(&name::snmp(side, "Tcp", "InSegs"))
     }
@@ -164,7 +164,7 @@ impl<'a> View<'a> {
     /// most of all. The workload is unicast. At least this many: what ICMPv6 took may have been multicast, too.
     ///
     /// **Source** net/ipv6/ip6_input.c `ip6_mc_input`: counts `InMcastPkts`, and drops without a counter.
-    pub fn unheard_multicast(self, side: Side) -> i64 {
+    pub fn unheard_multicast(self, side: PathSide) -> i64 {
         if !self.input.path.v6 {
             return 0;
         }
@@ -173,21 +173,21 @@ impl<'a> View<'a> {
     }
 
     /// Packets of the other family, which the device counts and IP of this family does not.
-    pub fn foreign_family(self, side: Side) -> i64 {
+    pub fn foreign_family(self, side: PathSide) -> i64 {
         let other = if self.input.path.v6 { "Ip" } else { "Ip6" };
         self.get(&name::snmp(side, other, "InReceives"))
     }
 
     /// Packets that `side` sent of its own accord: ICMP, neighbour discovery, TCP.
-    pub fn foreign_out(self, side: Side) -> i64 {
+    pub fn foreign_out(self, side: PathSide) -> i64 {
         ["Icmp", "Icmp6"].map(|g| self.get(&name::snmp(side, g, "OutMsgs"))).iter().sum::<i64>()
             + self.get(&name::snmp(side, "Tcp", "OutSegs"))
     }
 
     /// Packets of other protocols than UDP that the sender's host sent, forwarded ones among them.
     pub fn beyond_udp_out(self) -> i64 {
-        let of = |group: &str, counter: &str| self.get(&name::snmp(Side::Tx, group, counter));
-        self.foreign_out(Side::Tx)
+        let of = |group: &str, counter: &str| self.get(&name::snmp(PathSide::Tx, group, counter));
+        self.foreign_out(PathSide::Tx)
             + of("Tcp", "RetransSegs")
             + of("Ip", "ForwDatagrams")
             + of("Ip6", "OutForwDatagrams")

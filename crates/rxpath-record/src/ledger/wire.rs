@@ -96,7 +96,7 @@ fn beyond_workload(view: View<'_>, units: &Units, way: &OneWay) -> i64 {
         return 0;
     }
     let Some(missing) = flow::gap_to_device(view, units) else { return 0 };
-    let ours = view.tx_link("tx.packets") - view.foreign_out(Side::Tx) + missing;
+    let ours = view.tx_link("tx.packets") - view.foreign_out(PathSide::Tx) + missing;
     (sum(&way.sent, view.moved) - ours).max(0)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{CpuList, Fact, Side, Warning};
+use rxpath_core::{CpuList, Fact, PathSide, Warning};
 use rxpath_record::capacity::{
     Capacity, CapacityGoal, FreshTrials, LoadClass, SearchEnd, TriedLoad,
 };
@@ -103,7 +103,7 @@ pub fn trial(number: u32) -> Trial {
         hosts: BTreeMap::from([(
             "sut".into(),
             HostTrial {
-                side: Side::Rx,
+                side: PathSide::Rx,
                 grade: Grade::B,
                 noise: vec!["other programs took 1.2 % of CPU 1".into()],
                 endpoint_cost: Some(ControlCost {
@@ -268,7 +268,7 @@ pub fn events() -> Vec<RunEvent> {
     let all = [
         What::RunStarted { run_id: RUN_ID.into(), scenario: "udp-pinning".into() },
         What::SettingChanged {
-            side: Side::Rx,
+            side: PathSide::Rx,
             setting: "rps_cpus".into(),
             old: "0".into(),
             new: "2".into(),
@@ -278,7 +278,7 @@ pub fn events() -> Vec<RunEvent> {
         What::Phase { trial: 0, phase: "measure".into() },
         What::Sample {
             trial: 0,
-            side: Side::Rx,
+            side: PathSide::Rx,
             values: BTreeMap::from([("delivered_packets/thread0".into(), 450.0)]),
         },
         What::TrialEnded { trial: 0, void: None },

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rxpath_core::{Fact, Side};
+use rxpath_core::{Fact, PathSide};
 use rxpath_record::environment::Environment;
 use rxpath_record::event::{RunEvent, What};
 use rxpath_record::manifest::{Grade, Manifest, Status, Trial};
@@ -110,7 +110,7 @@ fn note(events: &mut Vec<RunEvent>, trial: &Trial, kind: &Kind, at: usize) {
     push(
         start - 3_000_000,
         What::SettingChanged {
-            side: Side::Rx,
+            side: PathSide::Rx,
             setting: kind.setting.0.into(),
             old: "default".into(),
             new: kind.setting.1.into(),
@@ -135,14 +135,14 @@ fn note(events: &mut Vec<RunEvent>, trial: &Trial, kind: &Kind, at: usize) {
                 trial.evidence.delivered_pps * 0.1 * active * (1.0 + 0.03 * scatter.next());
         }
         let t = start + tick * 100_000_000;
-        push(t, sample(id, Side::Tx, [("offered_packets/thread0".into(), offered.round())]));
+        push(t, sample(id, PathSide::Tx, [("offered_packets/thread0".into(), offered.round())]));
         let mut values = vec![("delivered_packets/thread0".to_owned(), delivered.round())];
         for socket in &trial.evidence.sockets {
             let swing = 0.06 * (1.0 + scatter.next()) + 0.01 * at as f64;
             let queue = socket.queue_max_bytes as f64 * active * (1.0 - swing);
             values.push((format!("rmem_bytes/socket{}", socket.index), queue.round()));
         }
-        push(t, sample(id, Side::Rx, values));
+        push(t, sample(id, PathSide::Rx, values));
     }
     push(
         trial.window_ns[1] + 300_000_000,
@@ -150,7 +150,7 @@ fn note(events: &mut Vec<RunEvent>, trial: &Trial, kind: &Kind, at: usize) {
     );
 }
 
-fn sample(trial: u32, side: Side, values: impl IntoIterator<Item = (String, f64)>) -> What {
+fn sample(trial: u32, side: PathSide, values: impl IntoIterator<Item = (String, f64)>) -> What {
     What::Sample { trial, side, values: values.into_iter().collect() }
 }
 

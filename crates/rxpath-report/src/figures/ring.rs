@@ -154,14 +154,14 @@ fn table(rings: &[Ring]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::Side;
+    use rxpath_core::PathSide;
     use rxpath_record::samples::SampleSeries;
 
     use super::*;
 
     fn samples(packets: Vec<Option<u64>>) -> TrialSamples {
         let series = |metric: &str, values: Vec<Option<u64>>| SampleSeries {
-            side: Side::Rx,
+            side: PathSide::Rx,
             entity: "ring".into(),
             metric: metric.into(),
             counter: false,

@@ -1,6 +1,6 @@
 //! The sampled memory of the receiving sockets over time, stacked; shaded where the reader got no CPU.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::samples::{SampleSeries, TrialSamples};
 
 use super::roof;
@@ -64,7 +64,8 @@ pub(super) fn series<'a>(
     entity: &str,
     metric: &str,
 ) -> Option<&'a SampleSeries> {
-    let fits = |s: &&SampleSeries| s.side == Side::Rx && s.entity == entity && s.metric == metric;
+    let fits =
+        |s: &&SampleSeries| s.side == PathSide::Rx && s.entity == entity && s.metric == metric;
     samples.series.iter().find(fits)
 }
 
@@ -176,7 +177,7 @@ mod tests {
 
     fn made(values: &[(u64, u64)]) -> TrialSamples {
         let series = |entity: &str, metric: &str, values: Vec<u64>| SampleSeries {
-            side: Side::Rx,
+            side: PathSide::Rx,
             entity: entity.into(),
             metric: metric.into(),
             counter: false,

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rxpath_core::envelope::{Envelope, Line, line_schema_id};
+use rxpath_core::envelope::{Envelope, StreamLine, line_schema_id};
 use rxpath_load::LoadError;
 use rxpath_load::control::ControlCommand;
 use rxpath_load::engine::clock;
@@ -176,14 +176,14 @@ impl<'a, W: Shown> Conductor<'a, W> {
 
     fn say_settings(&mut self) -> anyhow::Result<()> {
         if self.lines {
-            Self::line(&Line::Settings {
+            Self::line(&StreamLine::Settings {
                 schema: line_schema_id(W::NAME),
                 settings: self.workload.settings(),
             })?;
             for warning in self.workload.warnings() {
-                Self::line(&Line::Warning(warning.clone()))?;
+                Self::line(&StreamLine::Warning(warning.clone()))?;
             }
-            Self::line(&Line::Ready { pid: std::process::id(), tids: self.workload.tids() })?;
+            Self::line(&StreamLine::Ready { pid: std::process::id(), tids: self.workload.tids() })?;
         } else if !self.args.format.is_json() {
             output::text(&self.workload.settings_text())?;
         }
@@ -193,7 +193,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
         Ok(())
     }
 
-    fn line(line: &Line<&W::Settings, &W::Interval, &W::Result>) -> anyhow::Result<()> {
+    fn line(line: &StreamLine<&W::Settings, &W::Interval, &W::Result>) -> anyhow::Result<()> {
         output::json_line(line)
     }
 
@@ -239,7 +239,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
             return Ok(());
         };
         self.ordered_ns = None;
-        Self::line(&Line::Started { t_ns, late_ns: t_ns.saturating_sub(at_ns) })
+        Self::line(&StreamLine::Started { t_ns, late_ns: t_ns.saturating_sub(at_ns) })
     }
 
     /// Sleeps until something may have happened.
@@ -298,7 +298,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
         if self.lines {
             // Without --interval a parent gets only the lines it asked for.
             if self.args.interval.is_some() {
-                Self::line(&Line::Interval(&counters))?;
+                Self::line(&StreamLine::Interval(&counters))?;
             }
         } else if !self.args.format.is_json()
             && let Some(text) = (self.rows)(&counters)
@@ -312,7 +312,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
     fn slice(&mut self) -> anyhow::Result<()> {
         let from_ns = std::mem::replace(&mut self.slice_ns, clock::now_ns());
         if let Some((name, times)) = self.workload.new_times().filter(|(_, it)| it.count() > 0) {
-            Self::line(&Line::Slice {
+            Self::line(&StreamLine::Slice {
                 name: name.into(),
                 span_ns: [from_ns, self.slice_ns],
                 hdr_v2_base64: BASE64.encode(times.to_v2()?),
@@ -349,12 +349,12 @@ impl<'a, W: Shown> Conductor<'a, W> {
         let new = finished.warnings.iter().filter(|warning| !before.contains(warning));
         if self.lines {
             for warning in new {
-                Self::line(&Line::Warning(warning.clone()))?;
+                Self::line(&StreamLine::Warning(warning.clone()))?;
             }
             if self.args.control {
                 Self::histograms(finished)?;
             }
-            return Self::line(&Line::Result(&finished.result));
+            return Self::line(&StreamLine::Result(&finished.result));
         }
         let (settings, warnings) = (self.workload.settings(), finished.warnings.clone());
         let answer = Envelope::new(W::NAME, settings, &finished.result, warnings);
@@ -365,7 +365,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
     fn histograms(finished: &Done<W>) -> anyhow::Result<()> {
         for (name, histogram) in &finished.histograms {
             let (name, v2) = ((*name).to_owned(), histogram.to_v2()?);
-            Self::line(&Line::Histogram { name, hdr_v2_base64: BASE64.encode(v2) })?;
+            Self::line(&StreamLine::Histogram { name, hdr_v2_base64: BASE64.encode(v2) })?;
         }
         Ok(())
     }

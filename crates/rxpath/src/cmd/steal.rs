@@ -8,7 +8,7 @@ use std::time::Instant;
 use rxpath_bpf::Probe;
 use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::Account;
-use rxpath_bpf::account::calibrate::{self, Calibration};
+use rxpath_bpf::account::calibrate::{self, IrqCalibration};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{Steal, StealInputs, answer, probe};
 use rxpath_core::CpuList;
@@ -171,16 +171,18 @@ impl StealCommand {
         }
     }
 
-    fn calibrate(&self, account: &mut Account) -> Result<Calibration, HostError> {
+    fn calibrate(&self, account: &mut Account) -> Result<IrqCalibration, HostError> {
         if let Some(us) = self.irq_entry {
-            return Ok(Calibration::given(us));
+            return Ok(IrqCalibration::given(us));
         }
         let cpu = self.victim_cpu()?;
         let takes_s = calibrate::TAKES.as_secs();
         crate::note!("calibrating the cost of an interrupt: {takes_s} s on CPU {cpu}");
         match calibrate::measure(account, cpu) {
             Ok(calibration) => Ok(calibration),
-            Err(error @ HostError::Unsupported { .. }) => Ok(Calibration::none(error.to_string())),
+            Err(error @ HostError::Unsupported { .. }) => {
+                Ok(IrqCalibration::none(error.to_string()))
+            }
             Err(error) => Err(error),
         }
     }

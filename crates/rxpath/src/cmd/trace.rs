@@ -6,7 +6,7 @@ use rxpath_bpf::polls::timeline::{Event, chrome_trace};
 use rxpath_bpf::probe::lost_warning;
 use rxpath_bpf::stages::Pace;
 use rxpath_bpf::trace::{TracePart, TraceProbes, TraceReading};
-use rxpath_core::{Count, CpuList};
+use rxpath_core::{CpuList, ItemCount};
 use rxpath_host::HostError;
 use rxpath_host::read::process::ProcessId;
 use rxpath_host::read::thread;
@@ -47,7 +47,7 @@ pub struct TraceCommand {
     perfetto: Option<PathBuf>,
     /// Most events to keep; later ones are counted as lost
     #[arg(long, value_name = "N", default_value = "200k")]
-    events: Count,
+    events: ItemCount,
     /// Rows of each table
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,

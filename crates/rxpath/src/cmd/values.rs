@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rxpath_core::{Bytes, Count, Nanos, ParseUnitError};
+use rxpath_core::{Bytes, ItemCount, Nanos, ParseUnitError};
 
 use crate::interrupt::Interrupt;
 
 /// A plain number of ns or a time with its unit.
 pub fn nanoseconds(text: &str) -> Result<u64, String> {
-    if let Ok(Count(ns)) = text.parse() {
+    if let Ok(ItemCount(ns)) = text.parse() {
         return Ok(ns);
     }
     text.parse().map(|Nanos(ns)| ns).map_err(|error| error.to_string())

@@ -86,7 +86,7 @@ fn grades(manifest: &Manifest, variant: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::Side;
+    use rxpath_core::PathSide;
     use rxpath_record::hosts::HostTrial;
     use rxpath_record::manifest::Trial;
 
@@ -110,8 +110,11 @@ mod tests {
         let trial = Trial {
             variant: "base".into(),
             pairs,
-            hosts: [("gen1".to_owned(), host(Side::Tx)), ("sut1".to_owned(), host(Side::Rx))]
-                .into(),
+            hosts: [
+                ("gen1".to_owned(), host(PathSide::Tx)),
+                ("sut1".to_owned(), host(PathSide::Rx)),
+            ]
+            .into(),
             ..Trial::default()
         };
         Manifest { trials: vec![trial], ..Manifest::default() }

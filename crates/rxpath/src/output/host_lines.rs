@@ -129,14 +129,14 @@ fn lost(ledgers: &[&Ledger], offered: u64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::{CpuList, Side};
+    use rxpath_core::{CpuList, PathSide};
     use rxpath_record::hosts::{HostStart, HostTrial};
     use rxpath_record::ledger::{Drop, RemainderBounds};
     use rxpath_record::manifest::{HostPart, Trial};
 
     use super::*;
 
-    fn part(side: Side, is_synchronised: Option<bool>) -> HostPart {
+    fn part(side: PathSide, is_synchronised: Option<bool>) -> HostPart {
         HostPart {
             clock_error_ns: 40_000,
             ntp: is_synchronised
@@ -146,9 +146,9 @@ mod tests {
     }
 
     fn manifest(senders: usize) -> Manifest {
-        let sender = |at: usize| (format!("gen{at}"), part(Side::Tx, Some(at == 1)));
+        let sender = |at: usize| (format!("gen{at}"), part(PathSide::Tx, Some(at == 1)));
         let mut hosts: BTreeMap<_, _> = (1..=senders).map(sender).collect();
-        hosts.insert("sut".into(), part(Side::Rx, None));
+        hosts.insert("sut".into(), part(PathSide::Rx, None));
         Manifest { hosts, ..Manifest::default() }
     }
 
@@ -179,7 +179,8 @@ mod tests {
                 let cpus = if at == 1 { CpuList(vec![3]) } else { CpuList::default() };
                 ControlCost { span_ns: 1_000_000_000, cpu_ns, control_bytes: 120, cpus }
             };
-            let host = |at| HostTrial { endpoint_cost: Some(cost(at)), ..HostTrial::of(Side::Tx) };
+            let host =
+                |at| HostTrial { endpoint_cost: Some(cost(at)), ..HostTrial::of(PathSide::Tx) };
             let hosts = (1..=hosts).map(|at| (format!("gen{at}"), host(at))).collect();
             let trials = vec![Trial { hosts, ..Trial::default() }];
             control(&Manifest { trials, ..Manifest::default() })
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(of_variant(&of_hosts, &variant), wanted);
         let started = |at_ns| HostTrial {
             start: Some(HostStart { at_ns, error_ns: 25_000, late_ns: 0 }),
-            ..HostTrial::of(Side::Tx)
+            ..HostTrial::of(PathSide::Tx)
         };
         let hosts = [("gen1".to_owned(), started(0)), ("gen2".to_owned(), started(310_000))];
         let of_two = Trial { hosts: hosts.into(), ..trial() };

@@ -6,7 +6,7 @@ use rxpath_bpf::ProbeCost;
 use rxpath_bpf::steal::probe::StealVictim;
 use rxpath_bpf::steal::{Steal, TakenFor, TaskTaken};
 use rxpath_core::Division;
-use rxpath_core::measured::{CpuTime, TakenBy, TaskKind, TaskTime};
+use rxpath_core::measured::{CpuBreakdown, TakenBy, TaskKind, TaskTime};
 use rxpath_core::number::grouped;
 
 use super::table::Grid;
@@ -77,7 +77,7 @@ fn parts(time: &Division) -> [String; 9] {
     PARTS.map(|(_, part)| s(part(time)))
 }
 
-fn cpus(cpus: &[CpuTime]) -> String {
+fn cpus(cpus: &[CpuBreakdown]) -> String {
     let mut head = vec!["CPU", "tasks' own"];
     head.extend(PARTS.map(|(name, _)| name));
     head.extend(["idle", "irq/s", "net on idle", "ticks: softirq", "ticks: busy"]);

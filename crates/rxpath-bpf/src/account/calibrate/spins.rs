@@ -9,7 +9,7 @@ use rxpath_host::write::sched;
 
 use super::sender::{InterruptSender, Prepare};
 use super::threads::on_cpu;
-use super::{Point, SpinPlan};
+use super::{CalibrationPoint, SpinPlan};
 use crate::account::spin::{Gaps, Prepared};
 use crate::account::{Account, Reading};
 
@@ -48,7 +48,10 @@ impl<'a> Spins<'a> {
 
     /// One spin while interrupts are sent at this rate per second, or only those arrive that arrive anyway; none where too
     /// little of it counts.
-    pub(super) fn spin(&mut self, rate: Option<f64>) -> Result<Option<Point>, HostError> {
+    pub(super) fn spin(
+        &mut self,
+        rate: Option<f64>,
+    ) -> Result<Option<CalibrationPoint>, HostError> {
         self.pause()?;
         // Not that of the spin before: the hypervisor's time in the pause is not the loop's.
         let before = self.account.read()?;
@@ -108,7 +111,7 @@ fn hidden(
     (tid, cpu): (u32, u32),
     gaps: &Gaps,
     hypervisor_ns: f64,
-) -> Option<Point> {
+) -> Option<CalibrationPoint> {
     let row = during.tasks.iter().find(|t| t.key.pid == tid && t.key.cpu == cpu)?;
     let charge = &row.charge;
     let on_cpu_ns = charge.on_cpu_ns as f64;
@@ -124,7 +127,7 @@ fn hidden(
     let interrupts = charge.interrupts as f64 * part;
     let seen_ns = charge.interrupted_ns() as f64 * part;
     let hidden_ns = (gaps.gaps_ns - others_ns - hypervisor_ns - seen_ns).max(0.0);
-    Some(Point {
+    Some(CalibrationPoint {
         rate_per_s: interrupts / (gaps.wall_ns / 1e9),
         irq_entry_us: hidden_ns / interrupts / 1e3,
     })

@@ -45,7 +45,7 @@ fn a_victim_and_the_idle_task_fill_the_window() {
         vec![row(7, 1, "victim", 0, victim), row(0, 1, "swapper/1", PF_KTHREAD, idle)],
     );
     let steal = TickTimes { steal_s: 0.02, ..TickTimes::default() };
-    let rows = StealRows::new(&reading, &[(1, steal)], &Calibration::given(5.0));
+    let rows = StealRows::new(&reading, &[(1, steal)], &IrqCalibration::given(5.0));
     let tasks = rows.tasks();
     assert_eq!((tasks[0].row.comm.as_str(), tasks[1].row.kind), ("victim", TaskKind::Idle));
     let time = &tasks[0].row.time;
@@ -62,7 +62,7 @@ fn what_ksoftirqd_runs_is_taken_from_nobody() {
     let charge = Charge { on_cpu_ns: SECOND, net_rx_ns: 900_000_000, ..Charge::default() };
     let reading =
         reading(vec![window(0, SECOND)], vec![row(9, 0, "ksoftirqd/0", PF_KTHREAD, charge)]);
-    let rows = StealRows::new(&reading, &[], &Calibration::none("not asked for"));
+    let rows = StealRows::new(&reading, &[], &IrqCalibration::none("not asked for"));
     let task = &rows.tasks()[0].row;
     assert_eq!(task.kind, TaskKind::Ksoftirqd);
     assert!(task.time.taken_s().abs() < 1e-12 && (task.time.own_softirq_s - 0.9).abs() < 1e-9);
@@ -94,7 +94,7 @@ fn a_family_is_found_through_its_parents() {
             })
             .to_vec(),
     );
-    let rows = StealRows::new(&reading, &[], &Calibration::none("not asked for"));
+    let rows = StealRows::new(&reading, &[], &IrqCalibration::none("not asked for"));
     let mut found = family(&rows.tasks(), 10);
     found.sort_unstable();
     assert_eq!(found, [10, 11, 12]);
@@ -121,7 +121,7 @@ fn polls_are_charged_to_the_task_that_they_interrupted_on_whichever_cpu() {
     let culprits = vec![culprit(70, 0), culprit(5, 1), culprit(5, 0), culprit(6, 0)];
     let reading =
         Reading { culprits, ..reading(vec![window(0, SECOND), window(1, SECOND)], tasks) };
-    let rows = StealRows::new(&reading, &[], &Calibration::none("not asked for"));
+    let rows = StealRows::new(&reading, &[], &IrqCalibration::none("not asked for"));
     let mut found: Vec<(u32, Vec<u32>, u64)> = (rows.tasks().into_iter())
         .map(|TaskTaken { row: task, .. }| {
             (task.pid, task.cpus, task.taken_by.iter().map(|by| by.packets).sum())
@@ -158,7 +158,7 @@ proptest! {
         let windows = (0..3).map(|cpu| window(cpu, span(cpu))).collect();
         let reading = reading(windows, tasks);
         let ticks: Vec<_> = (0..3).map(|cpu| (cpu, TickTimes { steal_s, ..TickTimes::default() })).collect();
-        let rows = StealRows::new(&reading, &ticks, &Calibration::given(k));
+        let rows = StealRows::new(&reading, &ticks, &IrqCalibration::given(k));
         for TaskTaken { row: task, .. } in rows.tasks() {
             prop_assert!((task.time.sum_s() - task.time.on_cpu_s).abs() < 1e-6, "{task:?}");
             prop_assert!(task.time.own_s >= -1e-9, "{task:?}");
@@ -179,7 +179,7 @@ fn of_a_softirq_that_ran_when_the_window_began_only_the_window_counts() {
         ..Charge::default()
     };
     let reading = reading(vec![window(0, SECOND)], vec![row(7, 0, "late", 0, charge)]);
-    let rows = StealRows::new(&reading, &[], &Calibration::given(5.0));
+    let rows = StealRows::new(&reading, &[], &IrqCalibration::given(5.0));
     let time = &rows.tasks()[0].row.time;
     assert!((time.sum_s() - time.on_cpu_s).abs() < 1e-12, "{time:?}");
     assert!((time.net_rx_s / time.hardirq_s - 10.0).abs() < 1e-9, "{time:?}");

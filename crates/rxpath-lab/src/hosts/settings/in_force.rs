@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::write::change::Change as Made;
 use serde_json::Value;
 
@@ -193,7 +193,7 @@ fn kept<E>(
 /// The same for these hosts, which are asked. What they keep holds for this time from now on.
 fn keeping(
     held: &[Held],
-    wanted: &[(&ConnectedHost, Side, Sets)],
+    wanted: &[(&ConnectedHost, PathSide, Sets)],
     within_s: u64,
 ) -> Result<Vec<bool>, LabError> {
     let turns: Vec<Turn<'_>> = wanted
@@ -216,7 +216,7 @@ fn keeping(
 /// Makes settings of a host. They are in the list even if they fail: what became of them may be unknown.
 fn make(
     held: &mut Vec<Held>,
-    (host, side): (&ConnectedHost, Side),
+    (host, side): (&ConnectedHost, PathSide),
     sets: Sets,
     (trial, within_s): (u32, u64),
 ) -> Result<(), LabError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rxpath_core::{Side, Warning};
+use rxpath_core::{PathSide, Warning};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ impl Alongside for RemoteBackground {
         let mut all = Vec::new();
         for (seat, client) in &self.clients {
             // Nice acts between it and a reader on the same host.
-            let reader = readers.get(seat.index).filter(|_| seat.side == Side::Rx).copied();
+            let reader = readers.get(seat.index).filter(|_| seat.side == PathSide::Rx).copied();
             let said = ask(client, BackgroundAsk::Warnings { reader, nice })?;
             all.extend(self.named(client, said));
         }

@@ -1,6 +1,6 @@
 //! What the network cards of the hosts count, by the names of the two sides.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::read::nic::losses::CardCounters;
 use rxpath_record::ledger::{Link, OneWay, PathFacts, WireCounters, WireFacts};
 
@@ -21,8 +21,8 @@ pub fn path(hosts: &Hosts) -> PathFacts {
     let is_veth = hosts.all().all(|host| host.device.driver == "veth");
     // Counters of all hosts of a side stand under the first one's device.
     let tx_device = hosts.senders.first().map(|host| host.device.name.clone());
-    let root = |device: &String| format!("{}/qdisc.{device}.{ROOT_DROPS}", Side::Tx);
-    let filters = |device: &String| format!("{}/tc.{device}.{FILTER_DROPS}", Side::Tx);
+    let root = |device: &String| format!("{}/qdisc.{device}.{ROOT_DROPS}", PathSide::Tx);
+    let filters = |device: &String| format!("{}/tc.{device}.{FILTER_DROPS}", PathSide::Tx);
     PathFacts {
         tx_qdisc: tx_device.as_ref().map(root),
         tx_filters: tx_device.as_ref().map(filters),
@@ -42,11 +42,11 @@ pub fn path(hosts: &Hosts) -> PathFacts {
 /// drivers count stands for it.
 pub fn ring(hosts: &Hosts) -> Vec<String> {
     let are_known = hosts.receivers.iter().all(|host| !host.card.ring.is_empty());
-    if are_known { named(hosts, Side::Rx, |card| &card.ring) } else { Vec::new() }
+    if are_known { named(hosts, PathSide::Rx, |card| &card.ring) } else { Vec::new() }
 }
 
 /// Counters of the cards of a side by their names in a snapshot.
-fn named(hosts: &Hosts, side: Side, of: impl Fn(&CardCounters) -> &[String]) -> Vec<String> {
+fn named(hosts: &Hosts, side: PathSide, of: impl Fn(&CardCounters) -> &[String]) -> Vec<String> {
     let cards: Vec<Card<'_>> = hosts
         .counting(side)
         .map(|host| Card {
@@ -60,7 +60,7 @@ fn named(hosts: &Hosts, side: Side, of: impl Fn(&CardCounters) -> &[String]) -> 
 }
 
 /// Names of counters of each host's card as those of the side.
-fn joined(side: Side, cards: &[Card<'_>]) -> Vec<String> {
+fn joined(side: PathSide, cards: &[Card<'_>]) -> Vec<String> {
     let shown = shown(cards.iter().map(|card| (card.device, card.driver)));
     let mut all = Vec::new();
     for card in cards {
@@ -85,12 +85,12 @@ pub fn wire(hosts: &Hosts) -> WireFacts {
         }
     }
     WireFacts::Counted(Box::new(WireCounters {
-        forward: one_way(hosts, Side::Tx, Side::Rx),
-        backward: one_way(hosts, Side::Rx, Side::Tx),
+        forward: one_way(hosts, PathSide::Tx, PathSide::Rx),
+        backward: one_way(hosts, PathSide::Rx, PathSide::Tx),
     }))
 }
 
-fn one_way(hosts: &Hosts, from: Side, to: Side) -> OneWay {
+fn one_way(hosts: &Hosts, from: PathSide, to: PathSide) -> OneWay {
     OneWay {
         sent: named(hosts, from, |card| &card.sent),
         received: named(hosts, to, |card| &card.received),
@@ -130,18 +130,21 @@ mod tests {
         // Counters of one name are one sum there.
         let cards = [card(("sut", "eth0"), "igb", &two), card(("sut2", "eth1"), "igb", &more)];
         let wanted = ["missed_errors", "queue_0_drops", "queue_1_drops"];
-        assert_eq!(joined(Side::Rx, &cards), wanted.map(|it| format!("rx/ethtool.eth0.rx_{it}")));
+        assert_eq!(
+            joined(PathSide::Rx, &cards),
+            wanted.map(|it| format!("rx/ethtool.eth0.rx_{it}"))
+        );
         // Members of bonds.
         let member = names(&["ethtool.ens1.rx_missed_errors"]);
         let of = |alias| card((alias, "bond0"), "bond", &member);
         let wanted = ["sut", "sut2"].map(|it| format!("rx/ethtool.{it}:ens1.rx_missed_errors"));
-        assert_eq!(joined(Side::Rx, &[of("sut"), of("sut2")]), wanted);
-        assert_eq!(joined(Side::Rx, &[of("sut")]), ["rx/ethtool.ens1.rx_missed_errors"]);
+        assert_eq!(joined(PathSide::Rx, &[of("sut"), of("sut2")]), wanted);
+        assert_eq!(joined(PathSide::Rx, &[of("sut")]), ["rx/ethtool.ens1.rx_missed_errors"]);
     }
 
     /// What a host has of a device eth0, and the counters of its row.
     fn host(
-        side: Side,
+        side: PathSide,
         alias: &str,
         driver: &str,
         values: &[(&str, u64)],
@@ -170,7 +173,7 @@ mod tests {
 
     /// The sum of counters of the cards of a side, and their names.
     fn summed(
-        side: Side,
+        side: PathSide,
         hosts: Vec<(HostCounters, CardCounters)>,
         of: impl Fn(&CardCounters) -> &[String],
     ) -> (u64, Vec<String>) {
@@ -210,12 +213,12 @@ mod tests {
         // Its row has a name that is software's of the other ones.
         let igb = [("ethtool.tx_packets", 600_000), ("ethtool.rx_packets", 7)];
         let hosts = vec![
-            host(Side::Tx, "gen1", "ice", &ice),
-            host(Side::Tx, "gen2", "mlx5_core", &mlx5),
-            host(Side::Tx, "gen3", "igb", &igb),
+            host(PathSide::Tx, "gen1", "ice", &ice),
+            host(PathSide::Tx, "gen2", "mlx5_core", &mlx5),
+            host(PathSide::Tx, "gen3", "igb", &igb),
         ];
         assert!(hosts.iter().all(|(_, card)| card.wire_unknown.is_none()));
-        let (sent, names) = summed(Side::Tx, hosts, |card| &card.sent);
+        let (sent, names) = summed(PathSide::Tx, hosts, |card| &card.sent);
         assert_eq!(sent, 651_023, "{names:?}");
         assert!(names.contains(&"tx/ethtool.gen2:eth0.tx_packets_phy".to_owned()), "{names:?}");
     }
@@ -226,8 +229,9 @@ mod tests {
         // ena folds what its ring lost into what the kernel drops, which igb does not.
         let ena = [("link.rx.dropped", 4), ("link.rx.packets", 100)];
         let igb = [("ethtool.rx_missed_errors", 30), ("link.rx.dropped", 900)];
-        let hosts = vec![host(Side::Rx, "sut", "ena", &ena), host(Side::Rx, "sut2", "igb", &igb)];
-        let (lost, names) = summed(Side::Rx, hosts, |card| &card.ring);
+        let hosts =
+            vec![host(PathSide::Rx, "sut", "ena", &ena), host(PathSide::Rx, "sut2", "igb", &igb)];
+        let (lost, names) = summed(PathSide::Rx, hosts, |card| &card.ring);
         let wanted = ["rx/link.sut:eth0.rx.dropped", "rx/ethtool.sut2:eth0.rx_missed_errors"];
         assert_eq!((lost, names), (34, wanted.map(str::to_owned).to_vec()));
     }

@@ -1,13 +1,13 @@
 //! The counters of several hosts as those of two sides: what the hosts of a side counted is added.
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::counters::name::{self, of_host, side_on_receiver};
 
 /// What one host counted.
 pub struct HostCounters {
     /// Its side.
-    pub side: Side,
+    pub side: PathSide,
     /// Its name.
     pub alias: String,
     /// Its device.
@@ -41,7 +41,7 @@ pub struct SideDevice<'a> {
 /// receivers each also stands alone, as [`of_host`] names it.
 pub fn of_sides(readings: &[HostCounters], t_ns: u64) -> Snapshot {
     let mut all = Snapshot { t_ns: t_ns as i64, ..Snapshot::default() };
-    for side in [Side::Tx, Side::Rx] {
+    for side in [PathSide::Tx, PathSide::Rx] {
         let of_side = readings.iter().filter(|it| it.side == side);
         let shown = shown(of_side.clone().map(|it| (it.device.as_str(), it.driver.as_str())));
         of_side.for_each(|reading| add(&mut all, reading, shown));
@@ -51,10 +51,11 @@ pub fn of_sides(readings: &[HostCounters], t_ns: u64) -> Snapshot {
 
 fn add(all: &mut Snapshot, reading: &HostCounters, shown: Option<SideDevice<'_>>) {
     let host = (reading.alias.as_str(), reading.device.as_str());
-    let is_apart = reading.side == Side::Rx && shown.is_some();
-    let side_of =
-        |name: &str| if reading.side == Side::Rx { side_on_receiver(name) } else { reading.side };
-    let counts = |side: Side| side != Side::Machine || reading.counts_machine;
+    let is_apart = reading.side == PathSide::Rx && shown.is_some();
+    let side_of = |name: &str| {
+        if reading.side == PathSide::Rx { side_on_receiver(name) } else { reading.side }
+    };
+    let counts = |side: PathSide| side != PathSide::Machine || reading.counts_machine;
     for (name, value) in &reading.snapshot.values {
         let side = side_of(name);
         let (of_side, of_card) = (on_side(name, host, shown), of_card(name, host, shown));
@@ -115,7 +116,11 @@ pub fn of_card(name: &str, host: (&str, &str), shown: Option<SideDevice<'_>>) ->
 mod tests {
     use super::*;
 
-    fn reading(side: Side, (alias, device): (&str, &str), values: &[(&str, u64)]) -> HostCounters {
+    fn reading(
+        side: PathSide,
+        (alias, device): (&str, &str),
+        values: &[(&str, u64)],
+    ) -> HostCounters {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         HostCounters {
             side,
@@ -131,7 +136,7 @@ mod tests {
     fn senders_are_added_under_the_first_one_s_device() {
         let hosts = [
             reading(
-                Side::Tx,
+                PathSide::Tx,
                 ("gen1", "eth0"),
                 &[
                     ("link.eth0.tx.packets", 3),
@@ -140,12 +145,12 @@ mod tests {
                 ],
             ),
             reading(
-                Side::Tx,
+                PathSide::Tx,
                 ("gen2", "eth0.5"),
                 &[("link.eth0.5.tx.packets", 4), ("Udp.OutDatagrams", 5)],
             ),
             reading(
-                Side::Rx,
+                PathSide::Rx,
                 ("sut", "ens1"),
                 &[
                     ("link.ens1.rx.packets", 7),
@@ -168,12 +173,12 @@ mod tests {
     fn receivers_are_added_and_each_stands_alone() {
         let mut hosts = [
             reading(
-                Side::Rx,
+                PathSide::Rx,
                 ("sut", "ens1"),
                 &[("link.ens1.rx.packets", 7), ("softnet.cpu0.dropped", 1)],
             ),
             reading(
-                Side::Rx,
+                PathSide::Rx,
                 ("sut2", "eth0"),
                 &[("link.eth0.rx.packets", 5), ("softnet.cpu0.dropped", 2)],
             ),
@@ -196,9 +201,9 @@ mod tests {
                 (format!("ethtool.{member}.rx_missed_errors"), 2),
             ];
             let counted = counted.each_ref().map(|(name, value)| (name.as_str(), *value));
-            reading(Side::Rx, (alias, "bond0"), &counted)
+            reading(PathSide::Rx, (alias, "bond0"), &counted)
         };
-        let plain = reading(Side::Rx, ("sut", "eth0"), &[("link.eth0.rx.packets", 7)]);
+        let plain = reading(PathSide::Rx, ("sut", "eth0"), &[("link.eth0.rx.packets", 7)]);
         // A member of the second one's bond is called as the first one's device.
         let all = of_sides(&[plain, bond("sut2", "eth0")], 0).values;
         assert_eq!(all["rx/link.eth0.rx.packets"], 16);
@@ -221,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_counters_of_one_machine_count_once() {
-        let of = |alias| reading(Side::Rx, (alias, "eth0"), &[("softnet.cpu0.dropped", 4)]);
+        let of = |alias| reading(PathSide::Rx, (alias, "eth0"), &[("softnet.cpu0.dropped", 4)]);
         let second = HostCounters { counts_machine: false, ..of("sut2") };
         let all = of_sides(&[of("sut"), second], 0);
         assert_eq!(all.values.get("machine/softnet.cpu0.dropped"), Some(&4));

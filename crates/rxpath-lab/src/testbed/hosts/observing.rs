@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rxpath_bpf::account::calibrate::Calibration;
-use rxpath_core::{Nanos, Side};
+use rxpath_bpf::account::calibrate::IrqCalibration;
+use rxpath_core::{Nanos, PathSide};
 use rxpath_host::lab::owner::Owner;
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ impl RemoteObservers {
         hosts: &Hosts,
         clock: HostClock,
         variant: &Variant,
-        calibration: Option<&Calibration>,
+        calibration: Option<&IrqCalibration>,
     ) -> Result<Box<dyn Observing>, LabError> {
         let wanted = &variant.observe;
         if !(wanted.drops || wanted.steal || wanted.trace) {
@@ -74,7 +74,7 @@ impl RemoteObservers {
                 background: Background::default(),
                 calibration: None,
                 netns,
-                sides: netns.map(|netns| (netns, Side::Tx)).into_iter().collect(),
+                sides: netns.map(|netns| (netns, PathSide::Tx)).into_iter().collect(),
             };
             ask::<Value>(&sender.client, ObserveAsk::Start(Box::new(start)), PROMPT)?;
         }
@@ -97,20 +97,21 @@ impl RemoteObservers {
 }
 
 /// The sides of the namespaces whose packets a receiver's endpoint sees: its own, and of hosts with one kernel all.
-fn seen_by(hosts: &Hosts, receiver: &ConnectedHost) -> Vec<(u32, Side)> {
+fn seen_by(hosts: &Hosts, receiver: &ConnectedHost) -> Vec<(u32, PathSide)> {
     if !hosts.share_a_clock {
         return sides(receiver.hello.netns.as_slice(), &[]);
     }
-    let [tx, rx] = [Side::Tx, Side::Rx].map(|side| -> Vec<u32> {
+    let [tx, rx] = [PathSide::Tx, PathSide::Rx].map(|side| -> Vec<u32> {
         hosts.of(side).iter().filter_map(|host| host.hello.netns).collect()
     });
     sides(&rx, &tx)
 }
 
 /// The side of each namespace.
-fn sides(rx: &[u32], tx: &[u32]) -> Vec<(u32, Side)> {
-    let of_receiver = |rx: &u32| (*rx, if tx.contains(rx) { Side::Machine } else { Side::Rx });
-    rx.iter().map(of_receiver).chain(tx.iter().map(|netns| (*netns, Side::Tx))).collect()
+fn sides(rx: &[u32], tx: &[u32]) -> Vec<(u32, PathSide)> {
+    let of_receiver =
+        |rx: &u32| (*rx, if tx.contains(rx) { PathSide::Machine } else { PathSide::Rx });
+    rx.iter().map(of_receiver).chain(tx.iter().map(|netns| (*netns, PathSide::Tx))).collect()
 }
 
 impl Observing for RemoteObservers {

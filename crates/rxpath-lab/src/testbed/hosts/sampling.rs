@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rxpath_core::{Side, Warning};
+use rxpath_core::{PathSide, Warning};
 use rxpath_record::samples::{SampleSeries, TrialSamples};
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ impl RemoteSamplers {
     pub(super) fn start(testbed: &HostsTestbed<'_>, sampled: &Sampled) -> Result<Self, LabError> {
         let Sampled { interval_ns, port, tcp, v6, threads, ring: _ } = sampled;
         let mut running = Vec::new();
-        for side in sides(testbed.hosts.counting(Side::Tx).count()) {
+        for side in sides(testbed.hosts.counting(PathSide::Tx).count()) {
             for (host, seat, clock) in testbed.seats().filter(|(_, seat, _)| seat.side == *side) {
                 if testbed.hosts.counts_with_another(*side, seat.index) {
                     continue;
@@ -56,8 +56,8 @@ impl RemoteSamplers {
 }
 
 /// The sides whose hosts are sampled: the receivers first, on whose instants the record is.
-fn sides(senders: usize) -> &'static [Side] {
-    if senders > MOST_SENDERS { &[Side::Rx] } else { &[Side::Rx, Side::Tx] }
+fn sides(senders: usize) -> &'static [PathSide] {
+    if senders > MOST_SENDERS { &[PathSide::Rx] } else { &[PathSide::Rx, PathSide::Tx] }
 }
 
 impl Sampling for RemoteSamplers {
@@ -92,9 +92,9 @@ impl Sampling for RemoteSamplers {
 /// The samples with the names of a trial's: those of the first host of a side are plain, those of others begin with the alias:
 /// `sut2:socket0`. Plain CPUs are the first receiver's. A machine that was seen before adds none.
 fn named(mut samples: TrialSamples, seat: Seat, alias: &str, is_seen: bool) -> TrialSamples {
-    samples.series.retain(|series| !(is_seen && series.side == Side::Machine));
+    samples.series.retain(|series| !(is_seen && series.side == PathSide::Machine));
     for series in &mut samples.series {
-        let is_of_side = series.side == seat.side || seat.side == Side::Rx;
+        let is_of_side = series.side == seat.side || seat.side == PathSide::Rx;
         if seat.index > 0 || !is_of_side {
             series.entity = format!("{alias}:{}", series.entity);
         }
@@ -138,7 +138,7 @@ fn with(mut first: TrialSamples, other: &TrialSamples) -> TrialSamples {
 mod tests {
     use super::*;
 
-    fn series(side: Side, entity: &str, values: &[Option<u64>]) -> SampleSeries {
+    fn series(side: PathSide, entity: &str, values: &[Option<u64>]) -> SampleSeries {
         SampleSeries {
             side,
             entity: entity.into(),
@@ -153,7 +153,7 @@ mod tests {
         let of = |t_ns: &[i64], entity: &str, values: &[Option<u64>]| {
             let mut samples = TrialSamples {
                 t_ns: t_ns.to_vec(),
-                series: vec![series(Side::Rx, entity, values)],
+                series: vec![series(PathSide::Rx, entity, values)],
                 ..TrialSamples::default()
             };
             (samples.cost.cpu_s, samples.cost.span_s) = (0.25, 1.0);
@@ -173,23 +173,23 @@ mod tests {
 
     #[test]
     fn the_first_host_of_each_side_has_plain_names_and_each_machine_its_cpus_once() {
-        let names = |side: Side, index: usize, alias: &str, is_seen: bool| {
-            let of = vec![series(side, "socket0", &[]), series(Side::Machine, "cpu0", &[])];
+        let names = |side: PathSide, index: usize, alias: &str, is_seen: bool| {
+            let of = vec![series(side, "socket0", &[]), series(PathSide::Machine, "cpu0", &[])];
             let samples = TrialSamples { series: of, ..TrialSamples::default() };
             let all = named(samples, Seat { side, index }, alias, is_seen).series;
             all.into_iter().map(|series| series.entity).collect::<Vec<_>>()
         };
-        assert_eq!(names(Side::Rx, 0, "sut", false), ["socket0", "cpu0"]);
-        assert_eq!(names(Side::Rx, 1, "sut2", false), ["sut2:socket0", "sut2:cpu0"]);
-        assert_eq!(names(Side::Tx, 0, "gen1", false), ["socket0", "gen1:cpu0"]);
-        assert_eq!(names(Side::Tx, 0, "gen1", true), ["socket0"]);
-        assert_eq!(names(Side::Tx, 1, "gen2", true), ["gen2:socket0"]);
+        assert_eq!(names(PathSide::Rx, 0, "sut", false), ["socket0", "cpu0"]);
+        assert_eq!(names(PathSide::Rx, 1, "sut2", false), ["sut2:socket0", "sut2:cpu0"]);
+        assert_eq!(names(PathSide::Tx, 0, "gen1", false), ["socket0", "gen1:cpu0"]);
+        assert_eq!(names(PathSide::Tx, 0, "gen1", true), ["socket0"]);
+        assert_eq!(names(PathSide::Tx, 1, "gen2", true), ["gen2:socket0"]);
     }
 
     #[test]
     fn of_more_senders_than_a_few_none_is_sampled() {
-        assert_eq!(sides(1), [Side::Rx, Side::Tx]);
-        assert_eq!(sides(MOST_SENDERS), [Side::Rx, Side::Tx]);
-        assert_eq!(sides(MOST_SENDERS + 1), [Side::Rx]);
+        assert_eq!(sides(1), [PathSide::Rx, PathSide::Tx]);
+        assert_eq!(sides(MOST_SENDERS), [PathSide::Rx, PathSide::Tx]);
+        assert_eq!(sides(MOST_SENDERS + 1), [PathSide::Rx]);
     }
 }

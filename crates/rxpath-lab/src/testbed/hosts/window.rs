@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rxpath_core::{Nanos, Side, Warning};
+use rxpath_core::{Nanos, PathSide, Warning};
 use rxpath_live::observe::Between;
 
 use super::{AFTER_WINDOW, HostsTestbed};
@@ -38,7 +38,7 @@ impl<'a> RemoteWindow<'a> {
         let ask = |(host, Seat { side, index }, clock): (&ConnectedHost, Seat, HostClock)| {
             // On one machine the first receiver's endpoint reads the CPU time of both sides.
             let leaders = match side {
-                Side::Rx if shared && index == 0 => measured.leaders(),
+                PathSide::Rx if shared && index == 0 => measured.leaders(),
                 _ => own(measured, side).get(index).cloned().unwrap_or_default(),
             };
             let on_machine = processes.iter().filter(|(machine, _)| *machine == host.machine);
@@ -112,7 +112,7 @@ impl Window for RemoteWindow<'_> {
             let wanted_ns = [self.from_ns, to_ns].map(|at| clock.to_host_ns(at));
             faults.extend(other_window(host.client.alias(), measured.window_ns, wanted_ns));
             betweens.push(here(measured.between, clock));
-            let worst = &mut uneven_ns[usize::from(seat.side == Side::Rx)];
+            let worst = &mut uneven_ns[usize::from(seat.side == PathSide::Rx)];
             *worst = measured.uneven_ns.max(*worst);
             let alias = host.client.alias();
             costs.extend(measured.cost.map(|cost| (alias.to_owned(), cost)));
@@ -140,7 +140,7 @@ impl Window for RemoteWindow<'_> {
         }
         let all = 0..of_receivers.len();
         let distinct_receivers =
-            all.filter(|at| hosts.is_first_on_machine(Side::Rx, *at)).collect();
+            all.filter(|at| hosts.is_first_on_machine(PathSide::Rx, *at)).collect();
         let (of_senders, moved) = (betweens, last.since(&first));
         Ok(Windowed {
             between,
@@ -166,8 +166,8 @@ fn other_window(alias: &str, window_ns: [u64; 2], wanted_ns: [u64; 2]) -> Option
 }
 
 /// The processes of a side's programs, of each of its hosts.
-fn own(measured: &Measured, side: Side) -> &[Vec<i32>] {
-    if side == Side::Tx { &measured.loads } else { &measured.serves }
+fn own(measured: &Measured, side: PathSide) -> &[Vec<i32>] {
+    if side == PathSide::Tx { &measured.loads } else { &measured.serves }
 }
 
 /// CPU time with its instants on the clock of the testbed.
@@ -178,7 +178,7 @@ fn here(between: Between, clock: HostClock) -> Between {
 /// The experiment's processes with their machines: none of them is foreign load there.
 fn processes(hosts: &Hosts, measured: &Measured) -> Vec<(usize, i32)> {
     let mut all = Vec::new();
-    for side in [Side::Tx, Side::Rx] {
+    for side in [PathSide::Tx, PathSide::Rx] {
         for (index, host) in hosts.of(side).iter().enumerate() {
             let workloads = own(measured, side).get(index).into_iter().flatten().copied();
             let own = std::iter::once(host.hello.pid).chain(workloads);

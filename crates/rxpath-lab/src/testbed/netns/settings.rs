@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::write::netlink::qdisc::QdiscSpec;
 
@@ -13,11 +13,11 @@ use crate::testbed::{Change, napi};
 
 pub(super) fn sysctls(
     ns: &Namespace,
-    side: Side,
+    side: PathSide,
     lab: &Lab,
     changes: &mut Vec<Change>,
 ) -> Result<(), LabError> {
-    let wanted = if side == Side::Tx { &lab.sysctl_tx } else { &lab.sysctl_rx };
+    let wanted = if side == PathSide::Tx { &lab.sysctl_tx } else { &lab.sysctl_rx };
     for (key, value) in wanted {
         note(side, ns.set_sysctl(key, value)?.applied()?, changes);
     }
@@ -37,7 +37,8 @@ pub(super) fn features(
         ("rx-udp-gro-forwarding", lab.udp_gro_forwarding),
         ("tso", lab.tso_rx),
     ];
-    let sides = [(Side::Tx, tx, tx_wanted.as_slice()), (Side::Rx, rx, rx_wanted.as_slice())];
+    let sides =
+        [(PathSide::Tx, tx, tx_wanted.as_slice()), (PathSide::Rx, rx, rx_wanted.as_slice())];
     for (side, ns, wanted) in sides {
         for change in ns.set_features(DEVICE, wanted)? {
             note(side, change.applied()?, changes);
@@ -59,17 +60,17 @@ pub(super) fn steering(
                 &format!("rx-{queue}/rps_cpus"),
                 &lab.rps_cpus.to_mask(),
             )?;
-            note(Side::Rx, change.applied()?, changes);
+            note(PathSide::Rx, change.applied()?, changes);
         }
     }
     let polls = lab.napi_defer_hard_irqs.map(|polls| ("napi_defer_hard_irqs", polls.to_string()));
     let timeout = lab.gro_flush_timeout.map(|timeout| ("gro_flush_timeout", timeout.0.to_string()));
     for (name, value) in polls.into_iter().chain(timeout) {
-        note(Side::Rx, rx.set_dev_attr(DEVICE, name, &value)?.applied()?, changes);
+        note(PathSide::Rx, rx.set_dev_attr(DEVICE, name, &value)?.applied()?, changes);
     }
     if lab.threaded {
         let before = napi::threads_of(DEVICE);
-        note(Side::Rx, rx.set_dev_attr(DEVICE, "threaded", "1")?.applied()?, changes);
+        note(PathSide::Rx, rx.set_dev_attr(DEVICE, "threaded", "1")?.applied()?, changes);
         return napi::place(DEVICE, &before, lab.napi_cpu, lab.napi_idle);
     }
     Ok(BTreeSet::new())
@@ -91,13 +92,13 @@ pub(super) fn queueing(
     let new = format!("{spec:?}");
     tx.set_qdisc(DEVICE, Some(spec))?;
     let setting = format!("{DEVICE} qdisc");
-    let (side, old) = (Side::Tx, "noqueue".to_owned());
+    let (side, old) = (PathSide::Tx, "noqueue".to_owned());
     changes.push(Change { side, setting, old, new, since_trial: None });
     Ok(())
 }
 
 pub(super) fn note(
-    side: Side,
+    side: PathSide,
     change: rxpath_host::write::change::Change,
     changes: &mut Vec<Change>,
 ) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{CpuList, IntoMap, Side, Warning};
+use rxpath_core::{CpuList, IntoMap, PathSide, Warning};
 use rxpath_live::observe::Between;
 use rxpath_record::hosts::HostTrial;
 use rxpath_record::manifest::Grade;
@@ -41,7 +41,7 @@ pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -
     let window = &raw.window;
     if window.of_senders.is_empty() {
         let (grade, noise) = judged(&[load, serve], &window.between);
-        let sides = [Side::Tx, Side::Rx].into_iter();
+        let sides = [PathSide::Tx, PathSide::Rx].into_iter();
         let named =
             sides.flat_map(|side| testbed.hosts(side).into_iter().map(move |it| (it, side)));
         let part = |(name, side)| host(window, name, side, (grade, noise.clone()));
@@ -50,8 +50,8 @@ pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -
     }
     let mut all = Grades::default();
     let sides = [
-        (Side::Tx, "sender", window.of_senders.as_slice()),
-        (Side::Rx, "receiver", window.receivers()),
+        (PathSide::Tx, "sender", window.of_senders.as_slice()),
+        (PathSide::Rx, "receiver", window.receivers()),
     ];
     for (side, word, betweens) in sides {
         let names = testbed.hosts(side);
@@ -76,7 +76,7 @@ pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -
 fn host(
     window: &Windowed,
     name: String,
-    side: Side,
+    side: PathSide,
     (grade, noise): (Grade, Vec<String>),
 ) -> (String, HostTrial) {
     let endpoint_cost = window.costs.get(&name).cloned();
@@ -152,7 +152,7 @@ mod tests {
         let cost = ControlCost { span_ns: 1_000, cpu_ns: 4, ..ControlCost::default() };
         let costs = [("sut".to_owned(), cost.clone())].into();
         let window = Windowed { costs, ..Windowed::default() };
-        let part = |name: &str| host(&window, name.into(), Side::Rx, (Grade::A, Vec::new())).1;
+        let part = |name: &str| host(&window, name.into(), PathSide::Rx, (Grade::A, Vec::new())).1;
         assert_eq!(part("sut").endpoint_cost, Some(cost));
         assert_eq!(part("gen1").endpoint_cost, None);
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{Side, Warning};
+use rxpath_core::{PathSide, Warning};
 use rxpath_record::counters::Moved;
 
 /// Pause frames received, by the name of each driver; a snapshot has the device before it.
@@ -24,7 +24,7 @@ const COUNTERS: [(&str, &str); 6] = [
 pub(super) fn frames(moved: &Moved) -> i64 {
     let mut largest: BTreeMap<String, i64> = BTreeMap::new();
     for (source, counter) in COUNTERS {
-        let (prefix, suffix) = (format!("{}/{source}.", Side::Tx), format!(".{counter}"));
+        let (prefix, suffix) = (format!("{}/{source}.", PathSide::Tx), format!(".{counter}"));
         for (name, frames) in moved.like(&prefix, &suffix) {
             let device = name[prefix.len()..name.len() - suffix.len()].to_owned();
             let most = largest.entry(device).or_default();

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_live::counted::packets_by_cpu;
 use rxpath_live::live::reasoned::of_routing;
 use rxpath_load::udp::load::options::LoadSettings;
@@ -72,7 +72,7 @@ pub(super) fn pairs(testbed: &dyn Testbed, raw: &Measurements) -> Vec<PairPacket
     if pairs.count() < 2 {
         return Vec::new();
     }
-    let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| testbed.hosts(side));
+    let [senders, receivers] = [PathSide::Tx, PathSide::Rx].map(|side| testbed.hosts(side));
     let (loads, serves) = (results(&raw.load), results(&raw.serve));
     let pair = |(sender, receiver): (usize, usize)| {
         let load = loads.get(sender)?.udp_load()?;
@@ -161,7 +161,7 @@ fn alone(whole: Whole<'_>, index: usize, pairs: &[PairPackets]) -> Option<Alone>
 fn reasoned(variant: &Variant, raw: &Measurements, index: usize) -> Option<Vec<Reasoned>> {
     let all = &raw.observed.by_receiver;
     let rows = all.get(index).filter(|_| all.len() == raw.serve.parts.len())?;
-    let of_side = rows.iter().filter(|row| row.side == Side::Rx.to_string());
+    let of_side = rows.iter().filter(|row| row.side == PathSide::Rx.to_string());
     variant.observe.drops.then(|| of_routing(of_side))
 }
 

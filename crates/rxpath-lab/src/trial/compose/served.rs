@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_live::counted::packets_by_cpu;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{CpuDistribution, WindowEvidence};
@@ -29,7 +29,7 @@ const P99: [&str; 2] = ["response_time_p99_us", "service_time_p99_us"];
 /// What each sender got done with each of its receivers, where there are several of either.
 pub(super) fn pairs(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -> Vec<PairRate> {
     let pairs = testbed.pairs();
-    let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| testbed.hosts(side));
+    let [senders, receivers] = [PathSide::Tx, PathSide::Rx].map(|side| testbed.hosts(side));
     let row = |(from, to): (usize, usize)| {
         let row = pair(variant.protocol(), client(&raw.load, &pairs, (from, to))?, raw)?;
         let (sender, receiver) = (senders.get(from)?.clone(), receivers.get(to)?.clone());

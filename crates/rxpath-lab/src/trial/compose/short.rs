@@ -2,7 +2,7 @@
 //! calls waited. What the trial shows of the receiver is then a lower bound.
 
 use rxpath_core::number::si;
-use rxpath_core::{Side, Warning};
+use rxpath_core::{PathSide, Warning};
 use rxpath_load::limit::{Limit, Who, busy_text};
 
 use crate::testbed::Testbed;
@@ -14,7 +14,7 @@ pub(crate) const SENDER_LIMIT: &str = "sender-limit";
 
 /// A warning for each sender that was the limit; nothing in the lab, where the verdict says it.
 pub(super) fn of(testbed: &dyn Testbed, load: &SideMeasurements) -> Vec<Warning> {
-    let hosts = testbed.hosts(Side::Tx);
+    let hosts = testbed.hosts(PathSide::Tx);
     let several = load.parts.iter().map(|(host, part)| (host, &part.result));
     let alone = hosts.first().filter(|_| load.parts.is_empty()).map(|host| (host, &load.result));
     several.chain(alone).filter_map(|(host, result)| said(host, result)).collect()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{Side, Warning};
+use rxpath_core::{PathSide, Warning};
 use rxpath_load::pace::Pacing;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::WindowEvidence;
@@ -91,12 +91,12 @@ fn closed(variant: &Variant) -> bool {
 }
 
 /// Sides whose threads never sleep: a client with a schedule spins towards its next request.
-fn polling(variant: &Variant) -> Vec<Side> {
+fn polling(variant: &Variant) -> Vec<PathSide> {
     let load = variant.load.own().map(|own| &own.options);
     let spins = load.is_some_and(|it| it.rate.is_some() && it.pacing != Some(Pacing::Sleep));
     let serve = variant.serve.own().map(|own| &own.options);
     let polls = serve.is_some_and(|it| it.busy_poll.is_some() || it.epoll_timeout == Some(0));
-    let sides = [(Side::Tx, spins), (Side::Rx, polls)];
+    let sides = [(PathSide::Tx, spins), (PathSide::Rx, polls)];
     sides.into_iter().filter_map(|(side, never_sleeps)| never_sleeps.then_some(side)).collect()
 }
 
@@ -212,8 +212,11 @@ mod tests {
         };
         assert_eq!(sides(""), []);
         assert_eq!(sides("epoll_timeout = 1000\n[load]\nrate = \"1k\"\npacing = \"sleep\"\n"), []);
-        assert_eq!(sides("epoll_timeout = 0\n"), [Side::Rx]);
-        assert_eq!(sides("busy_poll = \"50us\"\n[load]\nrate = \"1k\"\n"), [Side::Tx, Side::Rx]);
+        assert_eq!(sides("epoll_timeout = 0\n"), [PathSide::Rx]);
+        assert_eq!(
+            sides("busy_poll = \"50us\"\n[load]\nrate = \"1k\"\n"),
+            [PathSide::Tx, PathSide::Rx]
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A trial of UDP: its ledger in datagrams and what its own programs say.
 
-use rxpath_core::{Side, Warning};
+use rxpath_core::{PathSide, Warning};
 use rxpath_live::counted::conntrack;
 use rxpath_live::live::reasoned::of_routing;
 use rxpath_load::udp::result::ServeResult;
@@ -143,7 +143,7 @@ fn foreign_drops(receiver: &mut ReceiverSaid, raw: &Measurements) {
 /// The drops of a foreign receiver's sockets as they were sampled last: it closed them before the load had ended.
 fn sampled_drops(raw: &Measurements) -> Option<Vec<u64>> {
     let series = raw.samples.iter().flat_map(|samples| &samples.series);
-    let drops = series.filter(|one| one.side == Side::Rx && one.metric == "drops_packets");
+    let drops = series.filter(|one| one.side == PathSide::Rx && one.metric == "drops_packets");
     let last: Vec<u64> =
         drops.filter_map(|one| one.values.iter().rev().find_map(|it| *it)).collect();
     (!last.is_empty()).then_some(last)
@@ -151,7 +151,7 @@ fn sampled_drops(raw: &Measurements) -> Option<Vec<u64>> {
 
 /// What only the kernel's reasons show of the receiver's side, where they were watched.
 fn reasoned(variant: &Variant, raw: &Measurements) -> Option<Vec<Reasoned>> {
-    let rows = raw.observed.reasons.iter().filter(|row| row.side == Side::Rx.to_string());
+    let rows = raw.observed.reasons.iter().filter(|row| row.side == PathSide::Rx.to_string());
     variant.observe.drops.then(|| of_routing(rows))
 }
 
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn drops_of_foreign_sockets_are_sampled_ones_where_one_receiver_had_closed_its_own() {
         let series = SampleSeries {
-            side: Side::Rx,
+            side: PathSide::Rx,
             entity: "socket0".into(),
             metric: "drops_packets".into(),
             counter: true,

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rxpath_bpf::cost::own_cpu;
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_host::read::netlink::Queues;
 use rxpath_host::read::procfs::{schedstat, softnet, stat};
 use rxpath_host::read::thread;
@@ -52,16 +52,16 @@ impl std::fmt::Display for Entity {
 }
 
 /// Key of a series: side, entity, metric, whether it is a counter. Nothing in it is allocated.
-type Key = (Side, Entity, &'static str, bool);
+type Key = (PathSide, Entity, &'static str, bool);
 
 pub(super) struct Work {
     target: Target,
     root: Root,
-    schedstats: Vec<(Side, usize, File)>,
+    schedstats: Vec<(PathSide, usize, File)>,
     /// TCP connections of each side, as they were listed last, and when that was.
     listed: Vec<(u64, Vec<Queues>)>,
     /// Sockets by inode in the order in which they were first seen.
-    followed: BTreeMap<(Side, u32), usize>,
+    followed: BTreeMap<(PathSide, u32), usize>,
     columns: BTreeMap<Key, Vec<Option<u64>>>,
     t_ns: Vec<i64>,
     ticks_ns: u64,
@@ -72,11 +72,11 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn new(target: Target) -> Self {
-        let open = |side: Side, (at, (pid, tid)): (usize, &(i32, i32))| {
+        let open = |side: PathSide, (at, (pid, tid)): (usize, &(i32, i32))| {
             let file = File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
             Some((side, at, file))
         };
-        let of = |(side, ids): &(Side, Vec<(i32, i32)>)| -> Vec<_> {
+        let of = |(side, ids): &(PathSide, Vec<(i32, i32)>)| -> Vec<_> {
             ids.iter().take(THREADS).enumerate().filter_map(|each| open(*side, each)).collect()
         };
         let schedstats = target.threads.iter().flat_map(of).collect();
@@ -143,7 +143,7 @@ impl Work {
         }
         if let Some(passed) = self.target.ring.as_mut().and_then(Ring::passed) {
             let mut put = |metric, counter, packets| {
-                self.put((Side::Rx, Entity::Ring, metric, counter), packets);
+                self.put((PathSide::Rx, Entity::Ring, metric, counter), packets);
             };
             put("handed_packets", true, passed.handed);
             put("refused_packets", true, passed.refused);
@@ -183,7 +183,7 @@ impl Work {
         listed.iter().filter_map(one).collect()
     }
 
-    fn sockets(&mut self, side: Side, found: &[Queues]) {
+    fn sockets(&mut self, side: PathSide, found: &[Queues]) {
         self.put((side, Entity::All, "sockets_count", false), found.len() as u64);
         let sum = |of: &dyn Fn(&Queues) -> u64| found.iter().map(of).sum::<u64>();
         self.put((side, Entity::All, "unread_bytes", false), sum(&|q| q.unread_bytes.into()));
@@ -210,7 +210,7 @@ impl Work {
         self.unfollowed = self.unfollowed.max(found.len().saturating_sub(FOLLOWED) as u64);
     }
 
-    fn socket(&mut self, side: Side, index: usize, queues: &Queues) {
+    fn socket(&mut self, side: PathSide, index: usize, queues: &Queues) {
         let entity = Entity::Socket(index);
         let mut gauge = |metric, counter, value: u32| {
             self.put((side, entity, metric, counter), u64::from(value));
@@ -234,7 +234,7 @@ impl Work {
     fn ticks(&mut self) {
         for (cpu, line) in softnet::read(&self.root).unwrap_or_default() {
             let mut count = |metric, value: u32| {
-                self.put((Side::Machine, Entity::Cpu(cpu), metric, true), u64::from(value));
+                self.put((PathSide::Machine, Entity::Cpu(cpu), metric, true), u64::from(value));
             };
             count("processed_packets", line.processed);
             count("dropped_packets", line.dropped);
@@ -243,8 +243,8 @@ impl Work {
         let Ok(times) = self.root.parsed(stat::PATH, stat::parse) else { return };
         for (cpu, times) in times.cpus {
             let entity = Entity::Cpu(cpu);
-            self.put((Side::Machine, entity, "softirq_ticks", true), times.softirq);
-            self.put((Side::Machine, entity, "steal_ticks", true), times.steal);
+            self.put((PathSide::Machine, entity, "softirq_ticks", true), times.softirq);
+            self.put((PathSide::Machine, entity, "steal_ticks", true), times.steal);
         }
     }
 

@@ -4,13 +4,13 @@ use super::*;
 use rxpath_record::evidence::CpuPackets;
 
 fn moved(values: &[(&str, i64)]) -> Moved {
-    let named = values.iter().map(|(name, by)| (format!("{}/{name}", Side::Machine), *by));
+    let named = values.iter().map(|(name, by)| (format!("{}/{name}", PathSide::Machine), *by));
     Moved { values: named.collect(), ..Moved::default() }
 }
 
 fn by_netfilter(packets: u64) -> DropReason {
     DropReason {
-        side: Side::Machine.to_string(),
+        side: PathSide::Machine.to_string(),
         reason: NETFILTER_DROP.into(),
         place: "nf_hook_slow+0x1".into(),
         device: String::new(),

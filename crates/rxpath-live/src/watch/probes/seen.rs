@@ -60,7 +60,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use rxpath_bpf::ProbeCost;
-    use rxpath_bpf::account::calibrate::Calibration;
+    use rxpath_bpf::account::calibrate::IrqCalibration;
 
     use super::*;
 
@@ -71,7 +71,7 @@ mod tests {
             tasks: Vec::new(),
             cpus: Vec::new(),
             flows_looked_s: 0.0,
-            calibration: Calibration::none("a test"),
+            calibration: IrqCalibration::none("a test"),
             probe_cost: ProbeCost::default(),
             probes: Vec::new(),
             victim: None,

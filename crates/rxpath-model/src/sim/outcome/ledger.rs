@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{IntoMap, Side};
+use rxpath_core::{IntoMap, PathSide};
 use rxpath_record::counters::{Moved, name};
 use rxpath_record::ledger::{
     Ledger, LedgerInput, LedgerUnit, Link, PathFacts, ReceiverSaid, SenderSaid,
@@ -64,15 +64,15 @@ impl World<'_> {
         let full: u64 = self.sockets.iter().map(|socket| socket.drops).sum();
         let queued: u64 = self.sockets.iter().map(|socket| socket.queue.left).sum();
         let mut values = BTreeMap::from([
-            (name::link(Side::Rx, DEVICE, "rx.packets"), taken),
-            (name::link(Side::Rx, DEVICE, "rx.missed_errors"), missed),
-            (name::link(Side::Rx, DEVICE, "rx.dropped"), backlog_drops),
-            (name::snmp(Side::Rx, "Ip", "InReceives"), at_ip),
-            (name::snmp(Side::Rx, "Ip", "InDelivers"), at_ip),
-            (name::snmp(Side::Rx, "IpExt", "InNoECTPkts"), at_ip),
-            (name::snmp(Side::Rx, "Udp", "RcvbufErrors"), full),
-            (name::snmp(Side::Rx, "Udp", "InErrors"), full),
-            (name::snmp(Side::Rx, "Udp", "InDatagrams"), queued),
+            (name::link(PathSide::Rx, DEVICE, "rx.packets"), taken),
+            (name::link(PathSide::Rx, DEVICE, "rx.missed_errors"), missed),
+            (name::link(PathSide::Rx, DEVICE, "rx.dropped"), backlog_drops),
+            (name::snmp(PathSide::Rx, "Ip", "InReceives"), at_ip),
+            (name::snmp(PathSide::Rx, "Ip", "InDelivers"), at_ip),
+            (name::snmp(PathSide::Rx, "IpExt", "InNoECTPkts"), at_ip),
+            (name::snmp(PathSide::Rx, "Udp", "RcvbufErrors"), full),
+            (name::snmp(PathSide::Rx, "Udp", "InErrors"), full),
+            (name::snmp(PathSide::Rx, "Udp", "InDatagrams"), queued),
         ]);
         for (cpu, of) in self.cpus.iter().enumerate() {
             values.insert(name::softnet(cpu as u32, "dropped"), of.backlog_drops);

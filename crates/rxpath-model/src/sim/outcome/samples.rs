@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_record::event::{RunEvent, What};
 use rxpath_record::samples::{SampleSeries, SamplerCost, TrialSamples};
 
@@ -15,7 +15,7 @@ impl World<'_> {
     pub(in crate::sim) fn trial_samples(&self) -> TrialSamples {
         let samples = &self.tally.samples;
         let series = |entity: &str, metric: &str, counter: bool, values: &[u64]| SampleSeries {
-            side: Side::Rx,
+            side: PathSide::Rx,
             entity: entity.into(),
             metric: metric.into(),
             counter,
@@ -60,14 +60,14 @@ impl World<'_> {
                 what: What::Sample { trial: 0, side, values },
             };
             let offered = ("offered_packets".to_owned(), samples.offered[i] as f64);
-            events.push(at(Side::Tx, BTreeMap::from([offered])));
+            events.push(at(PathSide::Tx, BTreeMap::from([offered])));
             let mut values =
                 BTreeMap::from([("delivered_packets".to_owned(), samples.delivered[i] as f64)]);
             for (s, (rmem, drops)) in samples.rmem.iter().zip(&samples.drops).enumerate() {
                 values.insert(format!("rmem_bytes/socket{s}"), rmem[i] as f64);
                 values.insert(format!("drops_packets/socket{s}"), drops[i] as f64);
             }
-            events.push(at(Side::Rx, values));
+            events.push(at(PathSide::Rx, values));
         }
         events
     }

@@ -7,7 +7,7 @@ use crate::ledger::prelude::*;
 pub(super) fn gaps(input: &SegmentInput, moved: &Moved) -> Vec<String> {
     let (ip, ext, _) = input.path.groups();
     let mut wanted = Vec::new();
-    for side in [Side::Tx, Side::Rx] {
+    for side in [PathSide::Tx, PathSide::Rx] {
         let tcp = ["OutSegs", "RetransSegs", "InSegs", "InCsumErrors"];
         wanted.extend(tcp.map(|counter| name::snmp(side, "Tcp", counter)));
         wanted.extend([name::snmp(side, ip, "InDelivers"), name::snmp(side, ext, "InNoECTPkts")]);

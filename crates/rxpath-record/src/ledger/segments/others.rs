@@ -31,8 +31,8 @@ pub struct SocketSegments {
 }
 
 impl OwnSegments {
-    fn of(self, side: Side) -> SocketSegments {
-        if side == Side::Tx { self.tx } else { self.rx }
+    fn of(self, side: PathSide) -> SocketSegments {
+        if side == PathSide::Tx { self.tx } else { self.rx }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{IntoMap, Side};
+use rxpath_core::{IntoMap, PathSide};
 use rxpath_record::hosts::{PairPackets, PairRate};
 use rxpath_record::manifest::{HostPart, Manifest, VariantSummary};
 use rxpath_record::metric::loss_text;
@@ -61,7 +61,8 @@ pub(super) fn figure(run: &Run) -> Markup {
 
 fn picture(manifest: &Manifest, variant: &VariantSummary, width: f64) -> Markup {
     let loads = loads(manifest, variant);
-    let [senders, receivers] = [Side::Tx, Side::Rx].map(|side| nodes(manifest, side, &loads));
+    let [senders, receivers] =
+        [PathSide::Tx, PathSide::Rx].map(|side| nodes(manifest, side, &loads));
     let height = ROW * senders.len().max(receivers.len()) as f64;
     let (boxed, middle) = (width * 0.37, width * 0.14);
     let network = [(width - middle) / 2.0, f64::midpoint(width, middle)];
@@ -99,13 +100,13 @@ fn picture(manifest: &Manifest, variant: &VariantSummary, width: f64) -> Markup 
 /// From which height to which each chosen pair crosses the network; nothing where each sender sends to each receiver. Hosts
 /// that are not drawn stand together in the last place of their side.
 fn crossings(manifest: &Manifest, [senders, receivers]: [Vec<f64>; 2]) -> Vec<[f64; 2]> {
-    let of = |side: Side, at: &Vec<f64>| -> Vec<(&String, &HostPart, f64)> {
+    let of = |side: PathSide, at: &Vec<f64>| -> Vec<(&String, &HostPart, f64)> {
         let hosts = manifest.hosts.iter().filter(|(_, part)| part.side == side);
         let last = at.last().copied().unwrap_or_default();
         let places = at.iter().copied().chain(std::iter::repeat(last));
         hosts.zip(places).map(|((alias, part), y)| (alias, part, y)).collect()
     };
-    let (senders, receivers) = (of(Side::Tx, &senders), of(Side::Rx, &receivers));
+    let (senders, receivers) = (of(PathSide::Tx, &senders), of(PathSide::Rx, &receivers));
     let mut all = Vec::new();
     for (_, sender, from) in senders.iter().filter(|(_, part, _)| !part.sends_to.is_empty()) {
         let own = receivers.iter().filter(|(alias, ..)| sender.is_paired_with(alias));
@@ -137,7 +138,7 @@ fn hops(manifest: &Manifest) -> String {
     }
 }
 
-fn nodes(manifest: &Manifest, side: Side, loads: &BTreeMap<&str, String>) -> Vec<Node> {
+fn nodes(manifest: &Manifest, side: PathSide, loads: &BTreeMap<&str, String>) -> Vec<Node> {
     let of_side = manifest.hosts.iter().filter(|(_, part)| part.side == side);
     let node = |(alias, part): (&String, &HostPart)| Node {
         name: alias.clone(),
@@ -158,9 +159,9 @@ fn nodes(manifest: &Manifest, side: Side, loads: &BTreeMap<&str, String>) -> Vec
 fn loads<'a>(manifest: &'a Manifest, variant: &VariantSummary) -> BTreeMap<&'a str, String> {
     let pairs = manifest.pairs(&variant.name);
     let rates = manifest.pair_rates(&variant.name);
-    let load = |alias: &str, side: Side| {
+    let load = |alias: &str, side: PathSide| {
         let is_its = |sender: &str, receiver: &str| {
-            if side == Side::Tx { sender == alias } else { receiver == alias }
+            if side == PathSide::Tx { sender == alias } else { receiver == alias }
         };
         if !pairs.is_empty() {
             let its = |pair: &&PairPackets| is_its(&pair.sender, &pair.receiver);
@@ -199,15 +200,15 @@ fn of_datagrams<'a>(
 }
 
 /// Of the only sender or the only receiver.
-fn of_the_only_one(variant: &VariantSummary, main: &str, side: Side) -> String {
+fn of_the_only_one(variant: &VariantSummary, main: &str, side: PathSide) -> String {
     let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
     let metric = |name: &str| median(name).map(|value| number::metric(name, value));
-    let offered = metric("offered_pps").filter(|_| side == Side::Tx);
+    let offered = metric("offered_pps").filter(|_| side == PathSide::Tx);
     if let Some(rate) = offered {
         return format!("{rate} offered");
     }
     let lost = loss_text(median, |ratio| number::metric("loss_ratio", ratio));
-    let lost = lost.filter(|_| side == Side::Rx).map(|lost| format!("{lost} lost"));
+    let lost = lost.filter(|_| side == PathSide::Rx).map(|lost| format!("{lost} lost"));
     joined([metric(main).unwrap_or_default(), lost.unwrap_or_default()])
 }
 
@@ -221,12 +222,13 @@ mod tests {
 
     #[test]
     fn chosen_pairs_cross_the_network_and_all_pairs_do_not() {
-        let sender = |to: &str| HostPart { sends_to: vec![to.into()], ..HostPart::of(Side::Tx) };
+        let sender =
+            |to: &str| HostPart { sends_to: vec![to.into()], ..HostPart::of(PathSide::Tx) };
         let hosts = [
             ("gen1".to_owned(), sender("sut2")),
             ("gen2".to_owned(), sender("sut")),
-            ("sut".to_owned(), HostPart::of(Side::Rx)),
-            ("sut2".to_owned(), HostPart::of(Side::Rx)),
+            ("sut".to_owned(), HostPart::of(PathSide::Rx)),
+            ("sut2".to_owned(), HostPart::of(PathSide::Rx)),
         ];
         let mut manifest = Manifest { hosts: hosts.into(), ..Manifest::default() };
         let drawn = |manifest: &Manifest, receivers: &[f64]| {

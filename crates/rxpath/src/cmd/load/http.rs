@@ -4,7 +4,7 @@ mod summary;
 
 use std::net::IpAddr;
 
-use rxpath_core::{Count, Rate};
+use rxpath_core::{ItemCount, Rate};
 use rxpath_load::http::load::Load;
 use rxpath_load::http::load::options::{Engine, LoadOptions, Loop, Pacing};
 use rxpath_load::http::load::result::{Interval, LoadResult};
@@ -27,7 +27,7 @@ pub struct LoadHttp {
     url: String,
     /// Connections over all threads, kept open
     #[arg(short, long, value_name = "N", default_value = "10")]
-    connections: Count,
+    connections: ItemCount,
     #[command(flatten)]
     threads: ThreadArgs,
     /// Requests per second over all threads (50k, 1.2Mrps), by an absolute schedule (open loop); without it, each reply
@@ -39,7 +39,7 @@ pub struct LoadHttp {
     pacing: Pacing,
     /// Stop after exactly this many requests
     #[arg(short = 'n', long, value_name = "N")]
-    requests: Option<Count>,
+    requests: Option<ItemCount>,
     /// Requests in flight at once on each connection
     #[arg(long, value_name = "N", default_value_t = 1)]
     pipeline: usize,

@@ -5,7 +5,7 @@ mod transactions;
 
 use std::net::SocketAddr;
 
-use rxpath_core::{Bytes, Count};
+use rxpath_core::{Bytes, ItemCount};
 use rxpath_load::tcp::load::options::{Common, CommonSettings};
 use rxpath_load::tcp::result::{Mismatch, ServerReport};
 use rxpath_load::tcp::socket::SocketOptions;
@@ -38,7 +38,7 @@ pub struct CommonArgs {
     addr: SocketAddr,
     /// Connections over all threads (default: one per thread)
     #[arg(short, long, value_name = "N")]
-    connections: Option<Count>,
+    connections: Option<ItemCount>,
     #[command(flatten)]
     threads: ThreadArgs,
     /// Most bytes per call

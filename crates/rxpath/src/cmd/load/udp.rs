@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use rxpath_core::{Bytes, Count, Rate};
+use rxpath_core::{Bytes, ItemCount, Rate};
 use rxpath_load::udp::load::options::{Engine, LoadOptions, Pacing};
 use rxpath_load::udp::load::{Load, dry_loop_ns};
 use rxpath_load::udp::result::{Interval, LoadResult};
@@ -48,7 +48,7 @@ pub struct LoadUdp {
     pacing: Pacing,
     /// Stop after exactly this many datagrams
     #[arg(long, value_name = "N")]
-    count: Option<Count>,
+    count: Option<ItemCount>,
     /// Datagrams (with --gso: sends) per system call; 1 = plain send
     #[arg(long, value_name = "N", default_value = "64")]
     batch: usize,

@@ -1,6 +1,6 @@
 //! `rxpath model bounds`: bounds from a fluid model of the receive path, in sentences.
 
-use rxpath_core::{Bytes, Count, Rate};
+use rxpath_core::{Bytes, ItemCount, Rate};
 use rxpath_model::bounds::{FluidBounds, Parameters, bounds};
 use serde_json::Value;
 
@@ -48,13 +48,13 @@ struct LoadFlags {
     size: Option<Bytes>,
     /// Packets that arrive in one burst at --arrival-rate
     #[arg(long, value_name = "N")]
-    burst: Option<Count>,
+    burst: Option<ItemCount>,
     /// Duration of the load
     #[arg(long, value_name = "TIME")]
     duration: Option<Nanos>,
     /// Flows of equal rate
     #[arg(long, value_name = "N")]
-    flows: Option<Count>,
+    flows: Option<ItemCount>,
     /// TCP receive window
     #[arg(long, value_name = "BYTES")]
     window: Option<Bytes>,
@@ -97,7 +97,7 @@ struct ReaderFlags {
 struct DeviceFlags {
     /// Descriptors of the receive ring
     #[arg(long, value_name = "N")]
-    ring: Option<Count>,
+    ring: Option<ItemCount>,
     /// Interrupt coalescing by time: microseconds, or a time with its unit
     #[arg(long, value_name = "US", value_parser = whole_microseconds)]
     rx_usecs: Option<u64>,
@@ -118,22 +118,22 @@ struct DeviceFlags {
     softirq_share: Option<f64>,
     /// NAPI weight [default: 64]
     #[arg(long, value_name = "N")]
-    weight: Option<Count>,
+    weight: Option<ItemCount>,
     /// net.core.netdev_budget [default: 300]
     #[arg(long, value_name = "N")]
-    budget: Option<Count>,
+    budget: Option<ItemCount>,
     /// Busy NAPIs on one CPU
     #[arg(long, value_name = "N")]
-    napis: Option<Count>,
+    napis: Option<ItemCount>,
     /// Receive queues
     #[arg(long, value_name = "N")]
-    queues: Option<Count>,
+    queues: Option<ItemCount>,
     /// Longest time without service, in addition to the coalescing timer
     #[arg(long, value_name = "TIME")]
     starvation: Option<Nanos>,
     /// net.core.netdev_max_backlog [default: 1000]
     #[arg(long, value_name = "N")]
-    backlog: Option<Count>,
+    backlog: Option<ItemCount>,
     /// Softirq time per packet on the CPU that RPS steers to
     #[arg(long, value_name = "NS", value_parser = nanoseconds)]
     backlog_packet_ns: Option<u64>,

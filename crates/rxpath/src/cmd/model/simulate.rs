@@ -1,7 +1,7 @@
 //! `rxpath model simulate`: the receive path packet by packet, from parameters.
 
 use nix::time::{ClockId, clock_gettime};
-use rxpath_core::Count;
+use rxpath_core::ItemCount;
 use rxpath_lab::predict::{directory, simulation};
 use rxpath_model::sim::outcome::Figures;
 use rxpath_model::sim::{self, Parameters, SimulationOutcome, Values};
@@ -41,7 +41,7 @@ pub struct SimulateCommand {
     sets: Vec<String>,
     /// Seed of all random numbers (same as `--set seed=N`)
     #[arg(long, value_name = "N")]
-    seed: Option<Count>,
+    seed: Option<ItemCount>,
     /// How long packets arrive (same as `--set duration=TIME`)
     #[arg(short, long, value_name = "TIME")]
     duration: Option<Nanos>,
@@ -135,7 +135,7 @@ impl SimulateCommand {
 
     fn changed(&self, mut values: Values) -> Result<Values, Failure> {
         let given = [
-            self.seed.map(|Count(seed)| format!("seed={seed}")),
+            self.seed.map(|ItemCount(seed)| format!("seed={seed}")),
             self.duration.map(|Nanos(ns)| format!("duration={ns}")),
         ];
         for set in self.sets.iter().cloned().chain(given.into_iter().flatten()) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rxpath_core::Side;
+use rxpath_core::PathSide;
 use rxpath_core::number::counted;
 use rxpath_lab::hosts::planned::{PlannedChange, PlannedHost};
 use rxpath_lab::plan::RunPlan;
@@ -14,7 +14,7 @@ use serde_json::Value;
 pub fn text(plan: &RunPlan) -> String {
     let mut text = String::new();
     for host in &plan.hosts {
-        let does = if host.side == Side::Tx { "sends" } else { "receives" };
+        let does = if host.side == PathSide::Tx { "sends" } else { "receives" };
         text += &format!("{} {does} by {}, {}\n", host.host, host.device, host.rights);
         for program in &host.programs {
             text += &format!("  {}: $ {}\n", program.variant, program.command);
@@ -109,10 +109,10 @@ mod tests {
             expected: Nanos(1),
             at_most: Nanos(2),
             hosts: vec![
-                host("gen1", Side::Tx, Vec::new()),
+                host("gen1", PathSide::Tx, Vec::new()),
                 host(
                     "sut",
-                    Side::Rx,
+                    PathSide::Rx,
                     vec![
                         change("eth0/rings/rx", &["link-bounce", "of-the-future"]),
                         change("net.core.somaxconn", &[]),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_core::envelope::Line;
+use rxpath_core::envelope::StreamLine;
 use rxpath_load::tcp::result as tcp;
 use rxpath_load::udp::result::{self as udp, LoadResult, ServeResult};
 use rxpath_load::{http::load::result as http_load, http::serve::result as http_serve};
@@ -78,20 +78,29 @@ fn all() -> Vec<(&'static str, Schema)> {
 /// The schemas of single lines of JSON Lines streams; `schema` in the first line of a stream names one.
 fn lines() -> [(&'static str, Schema); 9] {
     [
-        ("serve-udp-line", printed::<Line<Value, udp::Interval, ServeResult>>()),
-        ("load-udp-line", printed::<Line<Value, udp::Interval, LoadResult>>()),
-        ("serve-tcp-line", printed::<Line<Value, tcp::Interval, tcp::ServeResult>>()),
-        ("load-tcp-stream-line", printed::<Line<Value, tcp::Interval, tcp::StreamResult>>()),
-        ("load-tcp-rr-line", printed::<Line<Value, tcp::Interval, tcp::TransactionsResult>>()),
-        ("load-tcp-crr-line", printed::<Line<Value, tcp::Interval, tcp::TransactionsResult>>()),
+        ("serve-udp-line", printed::<StreamLine<Value, udp::Interval, ServeResult>>()),
+        ("load-udp-line", printed::<StreamLine<Value, udp::Interval, LoadResult>>()),
+        ("serve-tcp-line", printed::<StreamLine<Value, tcp::Interval, tcp::ServeResult>>()),
+        ("load-tcp-stream-line", printed::<StreamLine<Value, tcp::Interval, tcp::StreamResult>>()),
+        (
+            "load-tcp-rr-line",
+            printed::<StreamLine<Value, tcp::Interval, tcp::TransactionsResult>>(),
+        ),
+        (
+            "load-tcp-crr-line",
+            printed::<StreamLine<Value, tcp::Interval, tcp::TransactionsResult>>(),
+        ),
         (
             "serve-http-line",
-            printed::<Line<Value, http_serve::Interval, http_serve::ServeResult>>(),
+            printed::<StreamLine<Value, http_serve::Interval, http_serve::ServeResult>>(),
         ),
-        ("load-http-line", printed::<Line<Value, http_load::Interval, http_load::LoadResult>>()),
+        (
+            "load-http-line",
+            printed::<StreamLine<Value, http_load::Interval, http_load::LoadResult>>(),
+        ),
         (
             "watch-line",
-            printed::<Line<watch::WatchSettings, watch::WatchFrame, watch::WatchFrame>>(),
+            printed::<StreamLine<watch::WatchSettings, watch::WatchFrame, watch::WatchFrame>>(),
         ),
     ]
 }
@@ -104,7 +113,7 @@ fn readable(name: &str, schema: &mut Schema) {
     }
 }
 
-/// ``[`Line`](path)`` and ``[`Line`]`` as `Line` in each description below.
+/// ``[`StreamLine`](path)`` and ``[`StreamLine`]`` as `StreamLine` in each description below.
 fn unlinked(key: &str, value: &mut Value) {
     match value {
         Value::String(text) if key == "description" => *text = without_links(text),
@@ -190,13 +199,13 @@ fn requires_what_is_always_printed<T: Default + Serialize + JsonSchema>(schema: 
 
 #[test]
 fn what_is_always_printed_is_required() {
-    use rxpath_core::measured::{CpuTime, IrqLine, NapiPolls, ProbeCost, StageTimes};
+    use rxpath_core::measured::{CpuBreakdown, IrqLine, NapiPolls, ProbeCost, StageTimes};
     use rxpath_record::evidence::{TcpUse, WindowEvidence};
     let all: BTreeMap<&str, Schema> = all().into_iter().collect();
     let steal = &all["steal"];
     requires_what_is_always_printed::<rxpath_bpf::steal::TaskTaken>(steal);
     requires_what_is_always_printed::<rxpath_bpf::steal::probe::StealVictim>(steal);
-    requires_what_is_always_printed::<CpuTime>(steal);
+    requires_what_is_always_printed::<CpuBreakdown>(steal);
     requires_what_is_always_printed::<ProbeCost>(steal);
     let trace = &all["trace"];
     requires_what_is_always_printed::<NapiPolls>(trace);

@@ -8,7 +8,7 @@ use crate::Division;
 /// One CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct CpuTime {
+pub struct CpuBreakdown {
     /// CPU number.
     pub cpu: u32,
     /// Length of its window.
