@@ -10,10 +10,10 @@ use rxpath_host::lab::capture::scrub::Scrubber;
 use rxpath_host::lab::nft;
 use rxpath_host::netlink::wire;
 use rxpath_host::pairs::Pairs;
-use rxpath_host::read::netlink::addr::Address;
+use rxpath_host::read::netlink::addr::InterfaceAddress;
 use rxpath_host::read::netlink::{
-    Link, Qdisc, Queues, TcpSocket, UdpSocket, audit, ethtool, link_settings, napi, neigh, netdev,
-    netfilter, nft_tables, route,
+    DeviceQdisc, NetworkLink, Queues, TcpSocket, UdpSocket, audit, ethtool, link_settings, napi,
+    neigh, netdev, netfilter, nft_tables, route,
 };
 use rxpath_host::read::procfs::{
     cpuinfo, interrupts, listeners, schedstat, snmp, snmp6, softnet, stat, sysctl, task, udp,
@@ -107,8 +107,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("netdev_answers", netdev_answers),
     ("netfilter_answers", netfilter_answers),
     ("netlink_frames", netlink_frames),
-    ("netlink_link", |bytes| drop(Link::parse(bytes))),
-    ("netlink_qdisc", |bytes| drop(Qdisc::parse(bytes))),
+    ("netlink_link", |bytes| drop(NetworkLink::parse(bytes))),
+    ("netlink_qdisc", |bytes| drop(DeviceQdisc::parse(bytes))),
     ("netlink_tcp", |bytes| drop(TcpSocket::parse(bytes))),
     ("netlink_udp", |bytes| drop(UdpSocket::parse(bytes))),
     ("netlink_objects", netlink_objects),
@@ -185,7 +185,7 @@ fn ethtool_groups(bytes: &[u8]) {
 
 /// What rtnetlink, the netdev family and audit report of addresses, queues, NAPI instances and rules.
 fn netlink_objects(bytes: &[u8]) {
-    drop(Address::parse(bytes));
+    drop(InterfaceAddress::parse(bytes));
     drop(Queues::parse(bytes));
     drop(napi::parse(bytes));
     drop(link_settings::parse(bytes));

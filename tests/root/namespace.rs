@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use rxpath_host::HostError;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::read::ioctl;
-use rxpath_host::write::change::Outcome;
+use rxpath_host::write::change::ChangeOutcome;
 use rxpath_host::write::netlink::qdisc::QdiscSpec;
 
 use crate::bed::{Bed, send, until};
@@ -48,15 +48,15 @@ fn settings_are_read_back() {
     let Some(bed) = Bed::new() else { return };
     let (_tx, rx) = bed.pair(2);
     let change = rx.set_sysctl("net.ipv4.udp_rmem_min", "8192").unwrap();
-    assert_eq!(change.outcome, Outcome::Applied);
+    assert_eq!(change.outcome, ChangeOutcome::Applied);
     assert_eq!(change.before.as_deref(), Some("4096"), "a new namespace has the kernel's default");
     let host = std::fs::read_to_string("/proc/sys/net/ipv4/udp_rmem_min").unwrap();
     assert_ne!(host.trim(), "8192", "the host's own value is untouched");
 
     let change = rx.set_queue_attr("veth", "rx-1/rps_cpus", "1").unwrap();
-    assert_eq!(change.outcome, Outcome::Applied);
+    assert_eq!(change.outcome, ChangeOutcome::Applied);
     let refused = rx.set_queue_attr("veth", "rx-0/rps_cpus", "nonsense").unwrap();
-    assert!(matches!(refused.outcome, Outcome::Refused { .. }), "{refused:?}");
+    assert!(matches!(refused.outcome, ChangeOutcome::Refused { .. }), "{refused:?}");
     let missing = rx.set_queue_attr("veth", "rx-7/rps_cpus", "1");
     assert!(matches!(missing, Err(HostError::Missing { .. })), "{missing:?}");
     assert!(matches!(rx.set_sysctl("net.nope", "1"), Err(HostError::Missing { .. })));
@@ -70,15 +70,18 @@ fn features_are_set_and_what_is_fixed_is_said() {
         let changes =
             rx.set_features("veth", &[("gro", on), ("rx-udp-gro-forwarding", on)]).unwrap();
         assert_eq!(changes.len(), 2);
-        assert!(changes.iter().all(|change| change.outcome == Outcome::Applied), "{changes:?}");
+        assert!(
+            changes.iter().all(|change| change.outcome == ChangeOutcome::Applied),
+            "{changes:?}"
+        );
         let features = rx.run(|ns| ns.generic().unwrap().features("veth").unwrap()).unwrap();
         assert_eq!(features["rx-gro"].active, on);
     }
     let tso = tx.set_features("veth", &[("tso", false)]).unwrap();
-    assert!(tso.iter().all(|c| c.outcome == Outcome::Applied
+    assert!(tso.iter().all(|c| c.outcome == ChangeOutcome::Applied
         && c.after.as_deref().is_some_and(|after| after.ends_with("=off"))));
     let fixed = rx.set_features("veth", &[("rxhash", true)]).unwrap();
-    assert_eq!(fixed[0].outcome, Outcome::Ignored, "the kernel says yes and does nothing");
+    assert_eq!(fixed[0].outcome, ChangeOutcome::Ignored, "the kernel says yes and does nothing");
     assert!(matches!(
         rx.set_features("veth", &[("nope", true)]),
         Err(HostError::Unsupported { .. })
@@ -110,9 +113,12 @@ fn threaded_napi_needs_gro_and_then_has_a_thread() {
     let Some(bed) = Bed::new() else { return };
     let (_tx, rx) = bed.pair(1);
     let early = rx.set_dev_attr("veth", "threaded", "1").unwrap();
-    assert!(matches!(early.outcome, Outcome::Refused { .. }), "veth has no NAPI yet: {early:?}");
+    assert!(
+        matches!(early.outcome, ChangeOutcome::Refused { .. }),
+        "veth has no NAPI yet: {early:?}"
+    );
     rx.set_features("veth", &[("gro", true)]).unwrap();
-    assert_eq!(rx.set_dev_attr("veth", "threaded", "1").unwrap().outcome, Outcome::Applied);
+    assert_eq!(rx.set_dev_attr("veth", "threaded", "1").unwrap().outcome, ChangeOutcome::Applied);
     let named = |name: String| name.starts_with("napi/veth-");
     let threads = || {
         let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);

@@ -8,7 +8,7 @@ use std::{fs, thread};
 
 use rxpath_host::pairs::Pairs;
 use rxpath_host::target::Group;
-use rxpath_host::write::change::Outcome;
+use rxpath_host::write::change::ChangeOutcome;
 use rxpath_host::write::journal::{Journal, Undo};
 use rxpath_host::write::setter::{HostSetter, Setter};
 use rxpath_host::{Root, Target};
@@ -192,7 +192,7 @@ fn there_and_back(dir: &Path, plan: &Plan) -> Option<Vec<Undo>> {
     assert!(applied.stopped.is_none(), "{plan:?}: {:?}", applied.stopped);
     let is_made = matches!(
         applied.changes[0].outcome,
-        Outcome::Applied | Outcome::Pending { .. } | Outcome::Rounded
+        ChangeOutcome::Applied | ChangeOutcome::Pending { .. } | ChangeOutcome::Rounded
     );
     let undone = journal.undo(&mut setter).unwrap();
     is_made.then_some(undone)

@@ -6,8 +6,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use rxpath_host::read::steering::Protocol;
-use rxpath_host::read::steering::group::{Bound, Place, Selector};
+use rxpath_host::read::steering::FlowProtocol;
+use rxpath_host::read::steering::group::{BoundSocket, ReuseportMembership, Selector};
 use rxpath_host::{HostError, Root};
 
 use crate::bytes::Fields;
@@ -35,22 +35,22 @@ const NOT_FOUND: u32 = 1024;
 ///
 /// **Cost** loads two programs, some milliseconds, and walks the namespace's sockets.
 /// **Errors** `Denied` without CAP_BPF and CAP_PERFMON, `Unsupported` before Linux 5.9 or in a build without BPF.
-pub fn sockets(protocol: Protocol, port: u16) -> Result<Vec<Bound>, HostError> {
+pub fn sockets(protocol: FlowProtocol, port: u16) -> Result<Vec<BoundSocket>, HostError> {
     crate::can_run(&Root::host()).require("read SO_REUSEPORT groups")?;
     let loaded = Loaded::load(&SPEC, &u32::from(port).to_ne_bytes(), &[])?;
     let bytes = loaded.iterate(match protocol {
-        Protocol::Udp => "udp_sockets",
-        Protocol::Tcp => "tcp_sockets",
+        FlowProtocol::Udp => "udp_sockets",
+        FlowProtocol::Tcp => "tcp_sockets",
     })?;
     Ok(parse(&bytes))
 }
 
 /// Reads what the iterators write; a row that was cut is left out.
-pub fn parse(bytes: &[u8]) -> Vec<Bound> {
+pub fn parse(bytes: &[u8]) -> Vec<BoundSocket> {
     bytes.chunks_exact(ROW).map(bound).collect()
 }
 
-fn bound(row: &[u8]) -> Bound {
+fn bound(row: &[u8]) -> BoundSocket {
     let mut f = Fields::of(row);
     let (inode, group, index, sockets) = (f.u64(), f.u64(), f.u32(), f.u32());
     let (by_cpu, id, has_program, length) = (f.u32(), f.u32(), f.u32(), f.u32());
@@ -65,8 +65,8 @@ fn bound(row: &[u8]) -> Bound {
         _ => Selector::Classic { length },
     };
     let index = Some(index).filter(|index| *index < NOT_FOUND);
-    let place = Place { group, index, sockets, by_cpu: by_cpu != 0, selector };
-    Bound {
+    let place = ReuseportMembership { group, index, sockets, by_cpu: by_cpu != 0, selector };
+    BoundSocket {
         local: SocketAddr::new(local, port),
         remote: SocketAddr::new(remote, remote_port),
         ifindex,

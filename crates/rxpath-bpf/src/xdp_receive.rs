@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{OwnedFd, RawFd};
 
 use rxpath_host::HostError;
-use rxpath_host::read::netlink::{Link, XdpMode};
+use rxpath_host::read::netlink::{NetworkLink, XdpMode};
 
 use crate::bytes::Fields;
 use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, compiled, map};
@@ -76,7 +76,7 @@ pub struct XdpCounts {
 #[derive(Debug)]
 pub struct Prepared {
     loaded: Loaded,
-    device: Link,
+    device: NetworkLink,
     queues: u32,
     action: XdpAction,
 }
@@ -97,7 +97,7 @@ impl Prepared {
     ///
     /// **Errors** `Unsupported` where the device has a program already, which says which.
     pub fn load(
-        device: &Link,
+        device: &NetworkLink,
         queues: u32,
         wanted: XdpFilter,
         action: XdpAction,
@@ -177,7 +177,7 @@ pub fn word(mode: XdpMode) -> &'static str {
 }
 
 /// A program that is there is never replaced: somebody needs it.
-fn vacant(device: &Link) -> Result<(), HostError> {
+fn vacant(device: &NetworkLink) -> Result<(), HostError> {
     let Some(other) = device.xdp.first() else { return Ok(()) };
     let mode = word(other.mode);
     Err(HostError::Unsupported {
@@ -232,7 +232,8 @@ mod tests {
     #[test]
     fn a_program_of_somebody_else_is_named_and_stays() {
         let other = XdpProgram { mode: XdpMode::Generic, program_id: 77 };
-        let device = Link { name: "eth0".into(), xdp: vec![other], ..Link::default() };
+        let device =
+            NetworkLink { name: "eth0".into(), xdp: vec![other], ..NetworkLink::default() };
         let to = "198.18.1.1:1".parse().unwrap();
         let wanted = XdpFilter { to, vlan_id: None };
         let error = Prepared::load(&device, 1, wanted, XdpAction::Drop).unwrap_err().to_string();

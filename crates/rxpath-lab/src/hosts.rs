@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use rxpath_core::Warning;
 use rxpath_core::{IntoMap, PathSide};
-use rxpath_host::read::environment::HostFacts;
+use rxpath_host::read::environment::EnvironmentFacts;
 use rxpath_host::read::nic::losses::CardCounters;
 use rxpath_load::udp::load::options::Engine as SendEngine;
 use rxpath_record::manifest::HostPart;
@@ -213,7 +213,7 @@ impl Hosts {
     }
 
     /// The facts of all hosts by alias.
-    pub fn facts(&self) -> BTreeMap<String, HostFacts> {
+    pub fn facts(&self) -> BTreeMap<String, EnvironmentFacts> {
         let one = |host: &ConnectedHost| (host.client.alias().to_owned(), host.hello.facts.clone());
         self.all().map(one).into_map()
     }

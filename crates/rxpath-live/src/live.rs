@@ -31,7 +31,7 @@ use rxpath_bpf::ProbeCost;
 use rxpath_core::{IntoMap, PathSide};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::clock::monotonic_ns;
-use rxpath_host::read::netlink::{Link, TcpSocket, netfilter::Conntrack};
+use rxpath_host::read::netlink::{NetworkLink, TcpSocket, netfilter::Conntrack};
 use rxpath_host::read::only::Only;
 use rxpath_host::read::procfs::socket_owner;
 use rxpath_host::read::snapshot::Reader;
@@ -218,7 +218,7 @@ fn countable(read: &Snapshot) -> Result<(), HostError> {
 #[derive(Debug)]
 pub(crate) struct Around {
     /// The devices, or why they could not be listed.
-    pub(crate) links: Result<Vec<Link>, String>,
+    pub(crate) links: Result<Vec<NetworkLink>, String>,
     /// When they were.
     pub(crate) at: Instant,
     /// Connection tracking of this namespace; root's to read.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::NetworkLink;
 
 /// Devices whose `IFLA_LINK` is the other end of a cable and no device below.
 const CABLES: [&str; 3] = ["veth", "netkit", "vxcan"];
@@ -36,18 +36,18 @@ const INSIDE: [&str; 17] = [
 const OF_PORTS: [&str; 4] = ["bridge", "bond", "team", "vrf"];
 
 /// Indices of the devices that repeat no other device of this namespace, loopback left out.
-pub(crate) fn lowest(links: &[Link]) -> BTreeSet<u32> {
+pub(crate) fn lowest(links: &[NetworkLink]) -> BTreeSet<u32> {
     let here: BTreeSet<u32> = links.iter().map(|link| link.index).collect();
     let masters: BTreeSet<u32> = links.iter().filter_map(|link| link.master).collect();
-    let inside = |link: &&Link| INSIDE.contains(&link.kind.as_deref().unwrap_or_default());
-    let stacked = |link: &&Link| {
+    let inside = |link: &&NetworkLink| INSIDE.contains(&link.kind.as_deref().unwrap_or_default());
+    let stacked = |link: &&NetworkLink| {
         let kind = link.kind.as_deref().unwrap_or_default();
         let over = link.peer_index.filter(|_| !link.peer_elsewhere && !CABLES.contains(&kind));
         masters.contains(&link.index)
             || OF_PORTS.contains(&kind)
             || over.is_some_and(|below| below != link.index && here.contains(&below))
     };
-    let lowest: Vec<&Link> =
+    let lowest: Vec<&NetworkLink> =
         links.iter().filter(|link| !is_loopback(link) && !stacked(link)).collect();
     // Moved into a namespace of its own, a tunnel is all there is.
     let tunnels_only = lowest.iter().all(inside);
@@ -64,20 +64,20 @@ pub fn is_over_others(kind: Option<&str>) -> bool {
 
 /// The devices through which a device's packets really go, by their index: the members of a bond or team, what a VLAN lies
 /// over, and what is below those. Nothing for other devices, and where what is below lies in another namespace.
-pub fn below<'a>(links: &'a [Link], name: &str) -> Vec<&'a Link> {
-    let mut open: Vec<&Link> = links.iter().filter(|link| link.name == name).collect();
+pub fn below<'a>(links: &'a [NetworkLink], name: &str) -> Vec<&'a NetworkLink> {
+    let mut open: Vec<&NetworkLink> = links.iter().filter(|link| link.name == name).collect();
     let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
     while let Some(link) = open.pop() {
         if !seen.insert(link.index) {
             continue;
         }
         let over = link.peer_index.filter(|_| !link.peer_elsewhere);
-        let carries = |other: &&Link| match link.kind.as_deref() {
+        let carries = |other: &&NetworkLink| match link.kind.as_deref() {
             Some("vlan") => over == Some(other.index),
             kind if is_over_others(kind) => other.master == Some(link.index),
             _ => false,
         };
-        let next: Vec<&Link> = links.iter().filter(carries).collect();
+        let next: Vec<&NetworkLink> = links.iter().filter(carries).collect();
         if next.is_empty() {
             found.push(link);
         }
@@ -89,7 +89,7 @@ pub fn below<'a>(links: &'a [Link], name: &str) -> Vec<&'a Link> {
 }
 
 /// Whether it has `IFF_LOOPBACK`.
-pub(crate) fn is_loopback(link: &Link) -> bool {
+pub(crate) fn is_loopback(link: &NetworkLink) -> bool {
     link.flags & nix::net::if_::InterfaceFlags::IFF_LOOPBACK.bits() as u32 != 0
 }
 
@@ -99,19 +99,20 @@ mod tests {
 
     const LOOPBACK: u32 = nix::net::if_::InterfaceFlags::IFF_LOOPBACK.bits() as u32;
 
-    fn link(index: u32, kind: Option<&str>) -> Link {
-        Link {
+    fn link(index: u32, kind: Option<&str>) -> NetworkLink {
+        NetworkLink {
             index,
             name: format!("dev{index}"),
             kind: kind.map(str::to_owned),
-            ..Link::default()
+            ..NetworkLink::default()
         }
     }
 
     #[test]
     fn packets_of_a_vlan_on_a_bond_go_through_the_members() {
-        let slave = |index| Link { master: Some(10), ..link(index, None) };
-        let vlan = |index, below| Link { peer_index: Some(below), ..link(index, Some("vlan")) };
+        let slave = |index| NetworkLink { master: Some(10), ..link(index, None) };
+        let vlan =
+            |index, below| NetworkLink { peer_index: Some(below), ..link(index, Some("vlan")) };
         let links = [
             slave(3),
             slave(2),
@@ -119,7 +120,7 @@ mod tests {
             vlan(11, 10),
             vlan(12, 4),
             link(4, None),
-            Link { peer_elsewhere: true, ..vlan(13, 4) },
+            NetworkLink { peer_elsewhere: true, ..vlan(13, 4) },
             link(14, Some("bond")),
             // It lies over itself, as no kernel would have it.
             vlan(15, 15),
@@ -136,25 +137,26 @@ mod tests {
 
     #[test]
     fn a_device_over_another_one_is_not_counted_again() {
-        let slave = |index| Link { master: Some(10), ..link(index, None) };
-        let vlan = |index, below| Link { peer_index: Some(below), ..link(index, Some("vlan")) };
+        let slave = |index| NetworkLink { master: Some(10), ..link(index, None) };
+        let vlan =
+            |index, below| NetworkLink { peer_index: Some(below), ..link(index, Some("vlan")) };
         let links = [
             slave(2),
             slave(3),
             link(10, Some("bond")),
             vlan(11, 10),
             // A macvlan whose device below lies in another namespace is the lowest here, whatever its number.
-            Link { peer_index: Some(2), peer_elsewhere: true, ..link(12, Some("macvlan")) },
+            NetworkLink { peer_index: Some(2), peer_elsewhere: true, ..link(12, Some("macvlan")) },
             // Both ends of a veth pair.
-            Link { peer_index: Some(14), ..link(13, Some("veth")) },
-            Link { peer_index: Some(13), master: Some(15), ..link(14, Some("veth")) },
+            NetworkLink { peer_index: Some(14), ..link(13, Some("veth")) },
+            NetworkLink { peer_index: Some(13), master: Some(15), ..link(14, Some("veth")) },
             link(15, Some("bridge")),
             link(16, Some("wireguard")),
             // Another name for itself: no device below.
-            Link { peer_index: Some(17), ..link(17, Some("dummy")) },
+            NetworkLink { peer_index: Some(17), ..link(17, Some("dummy")) },
             // Of no ports: what it has is this host's own.
             link(18, Some("bridge")),
-            Link { flags: LOOPBACK, ..link(1, None) },
+            NetworkLink { flags: LOOPBACK, ..link(1, None) },
         ];
         assert_eq!(lowest(&links), [2, 3, 12, 13, 14, 17].into());
         assert_eq!(lowest(&links[8..9]), [16].into(), "alone in its namespace");

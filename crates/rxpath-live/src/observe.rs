@@ -260,7 +260,7 @@ fn with_ended((share, most): (f64, String), ended: f64) -> (f64, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rxpath_host::read::thread::usage::ThreadUse;
+    use rxpath_host::read::thread::usage::ThreadCpuTime;
 
     #[test]
     fn what_a_workload_starts_is_ours_too() {
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn what_ended_is_never_more_than_what_a_cpu_was_busy_with() {
         let cpu = |cpu, busy| CpuUse { cpu, idle_ratio: 1.0 - busy, ..CpuUse::default() };
-        let thread = ThreadUse { pid: 7, tid: 7, comm: "a".into(), last_cpu: 1, run_ns: 600 };
+        let thread = ThreadCpuTime { pid: 7, tid: 7, comm: "a".into(), last_cpu: 1, run_ns: 600 };
         let usage = Usage { span_ns: 1000, threads: vec![thread] };
         let cpus = [cpu(0, 0.3), cpu(1, 0.7), cpu(2, 0.0)];
         let near = |got: Vec<f64>, want: [f64; 3]| {

@@ -3,7 +3,7 @@
 //! The question it answers: *what did the kernel really do with each step?* At the first refusal it stops: what was done
 //! stays on the journal, and the caller offers to undo it.
 
-use rxpath_host::write::change::{Change, Outcome, same_of};
+use rxpath_host::write::change::{ChangeOutcome, SettingChange, same_of};
 use rxpath_host::write::journal::Journal;
 use rxpath_host::write::setter::Setter;
 use rxpath_host::{HostError, Root};
@@ -16,7 +16,7 @@ use crate::plan::{PlanError, PlanStep};
 #[derive(Debug, Default)]
 pub struct Applied {
     /// The steps that were made or tried, in their order.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SettingChange>,
     /// Why it stopped before the end, when it did.
     pub stopped: Option<HostError>,
 }
@@ -24,8 +24,11 @@ pub struct Applied {
 impl Applied {
     /// Whether every step reads back as asked.
     pub fn is_whole(&self) -> bool {
-        let good = |change: &Change| {
-            matches!(change.outcome, Outcome::Applied | Outcome::Pending { .. } | Outcome::Rounded)
+        let good = |change: &SettingChange| {
+            matches!(
+                change.outcome,
+                ChangeOutcome::Applied | ChangeOutcome::Pending { .. } | ChangeOutcome::Rounded
+            )
         };
         self.stopped.is_none() && self.changes.iter().all(good)
     }
@@ -74,7 +77,7 @@ pub fn apply<S: Setter>(
             .and_then(|()| journal.change(setter, &step.set, &step.new, &coupled(&step.set, root)));
         match change {
             Ok(change) => {
-                let refused = matches!(change.outcome, Outcome::Refused { .. });
+                let refused = matches!(change.outcome, ChangeOutcome::Refused { .. });
                 applied.changes.push(change);
                 if refused {
                     break;

@@ -18,10 +18,10 @@ use rxpath_host::read::kernel_config::{self, KernelConfig};
 use rxpath_host::read::nic::{self, HostAnswers};
 use rxpath_host::read::procfs::softnet::{self, CpuLine};
 use rxpath_host::read::procfs::{snmp, snmp6, sysctl};
-use rxpath_host::read::queue_map::Shared;
+use rxpath_host::read::queue_map::HostTables;
 use rxpath_host::read::snapshot::{self, Counters};
-use rxpath_host::read::startup::{self, Line};
-use rxpath_host::read::topology::Topology;
+use rxpath_host::read::startup::{self, StartupLine};
+use rxpath_host::read::topology::CpuTopology;
 use serde_json::Value;
 
 mod cgroups;
@@ -76,7 +76,7 @@ const PAGE_OPTIONS: [(&str, u64); 10] = [
 pub struct HostFacts {
     root: Root,
     files: RefCell<BTreeMap<String, Fact<String>>>,
-    startup: OnceCell<(Vec<Line>, Fact<()>)>,
+    startup: OnceCell<(Vec<StartupLine>, Fact<()>)>,
     readers: OnceCell<Fact<Readers>>,
     surroundings: OnceCell<Vec<(String, Value)>>,
     later: Option<counted::Later>,
@@ -87,7 +87,7 @@ pub struct HostFacts {
     /// How it was built; absent on hosts that keep no config.
     pub config: Fact<Arc<KernelConfig>>,
     /// CPUs and what they share.
-    pub topology: Fact<Topology>,
+    pub topology: Fact<CpuTopology>,
     /// What of the host is judged.
     pub scope: Scope,
     /// Network devices of this namespace, by name.
@@ -118,7 +118,7 @@ impl HostFacts {
     /// Counters are read once; [`HostFacts::watch`] reads those of the running host again.
     /// **Cost** some milliseconds for each device; nothing is written and nothing waits.
     pub fn collect(root: &Root, scope: &Scope) -> Self {
-        let shared = Shared::read(root);
+        let shared = HostTables::read(root);
         let config = fact(kernel_config::read(root)).map(Arc::new);
         let (devices, lost_devices) = device::all(root, &shared);
         let (later, watched) = watch::of_tree(root, &devices);
@@ -317,7 +317,7 @@ impl HostFacts {
     }
 
     /// Lines of udev rules and of rc.local that name a setting, in the order in which they act.
-    pub fn startup(&self) -> &[Line] {
+    pub fn startup(&self) -> &[StartupLine] {
         &self.startup_read().0
     }
 
@@ -329,7 +329,7 @@ impl HostFacts {
         (&self.startup_read().1).known().copied()
     }
 
-    fn startup_read(&self) -> &(Vec<Line>, Fact<()>) {
+    fn startup_read(&self) -> &(Vec<StartupLine>, Fact<()>) {
         self.startup.get_or_init(|| startup::read(&self.root))
     }
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use rxpath_host::read::clock::boottime_ns;
-use rxpath_host::write::change::{Change, Outcome};
+use rxpath_host::write::change::{ChangeOutcome, SettingChange};
 use rxpath_host::write::journal::{Journal, Manner, Watch};
 use rxpath_host::write::setter::Setter;
 use rxpath_host::{HostError, Root};
@@ -65,7 +65,7 @@ impl<S: Setter> SettingsSwitch<S> {
         &mut self,
         steps: &[PlanStep],
         hold: Duration,
-    ) -> Result<Result<Vec<Change>, String>, SwitchError> {
+    ) -> Result<Result<Vec<SettingChange>, String>, SwitchError> {
         self.base()?;
         self.journal.restart()?;
         match ready(&mut self.setter, steps) {
@@ -83,16 +83,18 @@ impl<S: Setter> SettingsSwitch<S> {
             return Err(error.into());
         }
         let failed = applied.changes.iter().find_map(|change| match &change.outcome {
-            Outcome::Refused { why } => Some(format!("{} is refused: {why}", change.target)),
-            Outcome::Ignored => Some(format!("the kernel accepts {} and leaves it", change.target)),
-            Outcome::Applied | Outcome::Pending { .. } | Outcome::Rounded => None,
+            ChangeOutcome::Refused { why } => Some(format!("{} is refused: {why}", change.target)),
+            ChangeOutcome::Ignored => {
+                Some(format!("the kernel accepts {} and leaves it", change.target))
+            }
+            ChangeOutcome::Applied | ChangeOutcome::Pending { .. } | ChangeOutcome::Rounded => None,
         });
         if let Some(why) = failed {
             self.base()?;
             return Ok(Err(why));
         }
         let mut rounded = applied.changes;
-        rounded.retain(|change| change.outcome == Outcome::Rounded);
+        rounded.retain(|change| change.outcome == ChangeOutcome::Rounded);
         Ok(Ok(rounded))
     }
 

@@ -1,7 +1,7 @@
 //! Whether what was changed is still so.
 
-use rxpath_host::write::change::{Outcome, same_of};
-use rxpath_host::write::journal::{Contents, Entry};
+use rxpath_host::write::change::{ChangeOutcome, same_of};
+use rxpath_host::write::journal::{Contents, JournalEntry};
 use rxpath_host::write::setter::Setter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,7 @@ pub fn verify<S: Setter>(setter: &mut S, contents: &Contents) -> Vec<Verified> {
     if contents.forgotten {
         return Vec::new();
     }
-    let left: Vec<&Entry> = contents.entries.iter().filter(|entry| !entry.undone).collect();
+    let left: Vec<&JournalEntry> = contents.entries.iter().filter(|entry| !entry.undone).collect();
     let last = |at: usize| left[at + 1..].iter().all(|later| later.target != left[at].target);
     let mut all: Vec<Verified> =
         (0..left.len()).filter(|at| last(*at)).map(|at| one(setter, left[at])).collect();
@@ -95,7 +95,7 @@ pub fn verify<S: Setter>(setter: &mut S, contents: &Contents) -> Vec<Verified> {
     all
 }
 
-fn one<S: Setter>(setter: &mut S, entry: &Entry) -> Verified {
+fn one<S: Setter>(setter: &mut S, entry: &JournalEntry) -> Verified {
     let mut verified = Verified {
         target: entry.target.to_string(),
         asked: entry.asked.clone(),
@@ -139,10 +139,12 @@ fn one<S: Setter>(setter: &mut S, entry: &Entry) -> Verified {
 }
 
 /// How a change stands of which nothing came.
-fn no_change(entry: &Entry, outcome: &Outcome) -> Option<Standing> {
+fn no_change(entry: &JournalEntry, outcome: &ChangeOutcome) -> Option<Standing> {
     match outcome {
-        Outcome::Ignored if entry.unchanged => Some(Standing::Ignored),
-        Outcome::Refused { why } if entry.unchanged => Some(Standing::Refused { why: why.clone() }),
+        ChangeOutcome::Ignored if entry.unchanged => Some(Standing::Ignored),
+        ChangeOutcome::Refused { why } if entry.unchanged => {
+            Some(Standing::Refused { why: why.clone() })
+        }
         _ => None,
     }
 }

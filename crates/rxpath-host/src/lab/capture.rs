@@ -31,7 +31,7 @@ use crate::read::startup::{self, SCRIPTS};
 use crate::read::sysfs::device;
 use crate::{HostError, Root};
 use scrub::{Replaced, Scrubber};
-use sources::{Sort, Source};
+use sources::{Source, SourceKind};
 use tree::Tree;
 
 /// Version of the tree's form: what stands in it may grow, what stood in it stays.
@@ -39,7 +39,7 @@ const FORM: u32 = 1;
 
 /// A file that is not in the tree, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOut {
+pub struct OmittedFile {
     /// Its path.
     pub path: String,
     /// Why.
@@ -66,7 +66,7 @@ pub struct Captured {
     /// What was replaced, and how often.
     pub replaced: Replaced,
     /// Files that exist and are not in the tree.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedFile>,
 }
 
 /// Captures the running host into `dir`, which is made, or is empty.
@@ -127,7 +127,7 @@ impl<'a> Job<'a> {
         self.seen.clear();
         self.cgroups()?;
         for pattern in sources::COUNTERS {
-            self.source(&Source { pattern: pattern.into(), sort: Sort::File })?;
+            self.source(&Source { pattern: pattern.into(), sort: SourceKind::File })?;
         }
         match nic::Reader::open() {
             Ok(mut reader) => {
@@ -156,13 +156,13 @@ impl<'a> Job<'a> {
             let kernel = path
                 .strip_prefix("/boot/config-")
                 .or_else(|| path.split_once("/modules/")?.1.strip_suffix("/config"))
-                .filter(|_| source.sort == Sort::Binary);
+                .filter(|_| source.sort == SourceKind::Binary);
             if kernel.is_some_and(|of| of != release) {
                 continue;
             }
             match source.sort {
-                Sort::Below => self.below(&path, 0)?,
-                Sort::Link => self.link(&path)?,
+                SourceKind::Below => self.below(&path, 0)?,
+                SourceKind::Link => self.link(&path)?,
                 sort => self.file(&path, sort)?,
             }
         }
@@ -186,13 +186,13 @@ impl<'a> Job<'a> {
                     self.below(&path, depth + 1)?;
                 }
             } else {
-                self.file(&path, Sort::File)?;
+                self.file(&path, SourceKind::File)?;
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, path: &str, sort: Sort) -> Result<(), HostError> {
+    fn file(&mut self, path: &str, sort: SourceKind) -> Result<(), HostError> {
         let name = path.rsplit('/').next().unwrap_or_default();
         if sources::is_secret(name) || !self.seen.insert(path.to_owned()) || self.root.is_dir(path)
         {
@@ -219,7 +219,7 @@ impl<'a> Job<'a> {
         }
         let content = match self.content(bytes, sort) {
             // A start-up file that names no setting.
-            Ok(content) if content.is_empty() && sort == Sort::Startup => return Ok(()),
+            Ok(content) if content.is_empty() && sort == SourceKind::Startup => return Ok(()),
             Ok(content) => content,
             Err(why) => {
                 self.leave_out(path, HostError::malformed(path, 0, why));
@@ -235,20 +235,20 @@ impl<'a> Job<'a> {
             .is_ok_and(|metadata| metadata.permissions().mode() & 0o444 == 0)
     }
 
-    fn content(&mut self, bytes: Vec<u8>, sort: Sort) -> Result<Vec<u8>, &'static str> {
+    fn content(&mut self, bytes: Vec<u8>, sort: SourceKind) -> Result<Vec<u8>, &'static str> {
         if !self.captured.is_scrubbed {
             return Ok(bytes);
         }
         let text = match (String::from_utf8(bytes), sort) {
-            (Err(error), Sort::Binary) => {
+            (Err(error), SourceKind::Binary) => {
                 return Ok(sources::cut(error.into_bytes()));
             }
-            (Ok(text), Sort::Binary) => return Ok(sources::cut(text.into_bytes())),
-            (Ok(text), Sort::Version) => return Ok(text.into_bytes()),
+            (Ok(text), SourceKind::Binary) => return Ok(sources::cut(text.into_bytes())),
+            (Ok(text), SourceKind::Version) => return Ok(text.into_bytes()),
             (Err(_), _) => return Err("not text: names in it could not be replaced"),
-            (Ok(text), Sort::Settings) => sources::without_comments(&text),
-            (Ok(text), Sort::CommandLine) => environment::known_parameters(&text),
-            (Ok(text), Sort::Startup) => {
+            (Ok(text), SourceKind::Settings) => sources::without_comments(&text),
+            (Ok(text), SourceKind::CommandLine) => environment::known_parameters(&text),
+            (Ok(text), SourceKind::Startup) => {
                 let devices = device::names(&self.root).unwrap_or_default();
                 startup::names_only(&text, &devices)
             }
@@ -278,7 +278,7 @@ impl<'a> Job<'a> {
             let comm = self.root.value(&format!("/proc/{pid}/comm")).unwrap_or_default();
             if environment::is_known_program(&comm) {
                 for file in ["comm", "stat", "status"] {
-                    self.file(&format!("/proc/{pid}/{file}"), Sort::File)?;
+                    self.file(&format!("/proc/{pid}/{file}"), SourceKind::File)?;
                 }
             }
         }
@@ -296,7 +296,7 @@ impl<'a> Job<'a> {
         for part in own.split('/').filter(|part| !part.is_empty()) {
             group = format!("{group}/{part}");
             for file in ["cpu.max", "cpu.stat"] {
-                self.file(&format!("/sys/fs/cgroup{group}/{file}"), Sort::File)?;
+                self.file(&format!("/sys/fs/cgroup{group}/{file}"), SourceKind::File)?;
             }
         }
         Ok(())
@@ -372,7 +372,7 @@ impl<'a> Job<'a> {
             other => other.to_string(),
         };
         let path = self.scrubber.name(path);
-        self.captured.left_out.push(LeftOut { path, why, is_denied });
+        self.captured.left_out.push(OmittedFile { path, why, is_denied });
     }
 
     fn finish(mut self) -> Result<Captured, HostError> {

@@ -21,7 +21,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// A datagram that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct ReceivedDatagram {
     /// Length of its payload, at most that of the buffer.
     pub bytes: usize,
     /// Who sent it.
@@ -98,7 +98,11 @@ impl ProbeSocket {
     }
 
     /// Waits for a datagram, for at most `limit`.
-    pub fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<Option<Arrival>> {
+    pub fn receive(
+        &self,
+        buffer: &mut [u8],
+        limit: Duration,
+    ) -> io::Result<Option<ReceivedDatagram>> {
         self.socket.set_read_timeout(Some(limit.max(SHORTEST_WAIT)))?;
         let mut space =
             cmsg_space!(libc::in_pktinfo, libc::in6_pktinfo, libc::c_int, [libc::timespec; 3]);
@@ -129,7 +133,7 @@ impl ProbeSocket {
                 _ => {}
             }
         }
-        Ok(Some(Arrival { bytes: received.bytes, from, device, hops_left, stamp_ns }))
+        Ok(Some(ReceivedDatagram { bytes: received.bytes, from, device, hops_left, stamp_ns }))
     }
 }
 
@@ -185,7 +189,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn arrival_at(own: &str, hops: u8) -> (Arrival, SocketAddr) {
+    fn arrival_at(own: &str, hops: u8) -> (ReceivedDatagram, SocketAddr) {
         let receiver = ProbeSocket::bind(own.parse().unwrap()).unwrap();
         let sender = ProbeSocket::bind(own.parse().unwrap()).unwrap();
         sender.limit(hops).unwrap();

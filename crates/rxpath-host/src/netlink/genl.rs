@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::socket::{Known, Netlink, Reply};
+use super::socket::{Known, Netlink, NetlinkReply};
 use super::wire::{Attrs, Body};
 use crate::HostError;
 
@@ -94,7 +94,7 @@ impl Netlink {
         op: &str,
         family: Family,
         body: &Body,
-    ) -> Result<Vec<Reply>, HostError> {
+    ) -> Result<Vec<NetlinkReply>, HostError> {
         let number = self.family(family)?;
         let replies = self.dump(op, number, body.bytes());
         let replies = replies.map_err(|e| self.blamed(op, family, body, e))?;

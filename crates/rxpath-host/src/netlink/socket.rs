@@ -11,7 +11,7 @@ use netlink_sys::{Socket, SocketAddr};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::sys::time::TimeVal;
 
-use super::wire::{Frame, frames, message, verdict};
+use super::wire::{NetlinkMessage, frames, message, verdict};
 use crate::HostError;
 
 /// Make it, refuse when it is there.
@@ -35,7 +35,7 @@ pub(crate) const BUFFER: usize = 32 * 1024;
 
 /// One part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct NetlinkReply {
     /// Message type.
     pub kind: u16,
     /// What follows the header.
@@ -118,12 +118,22 @@ impl Netlink {
     /// Asks for all objects of a kind.
     ///
     /// **Errors** `Kernel`; a dump that other changes interrupt is asked for again, 8 times at most.
-    pub fn dump(&mut self, op: &str, kind: u16, body: &[u8]) -> Result<Vec<Reply>, HostError> {
+    pub fn dump(
+        &mut self,
+        op: &str,
+        kind: u16,
+        body: &[u8],
+    ) -> Result<Vec<NetlinkReply>, HostError> {
         self.repeat(op, kind, NLM_F_DUMP, body)
     }
 
     /// Asks for one object.
-    pub fn get(&mut self, op: &str, kind: u16, body: &[u8]) -> Result<Vec<Reply>, HostError> {
+    pub fn get(
+        &mut self,
+        op: &str,
+        kind: u16,
+        body: &[u8],
+    ) -> Result<Vec<NetlinkReply>, HostError> {
         self.repeat(op, kind, NLM_F_ACK, body)
     }
 
@@ -133,12 +143,17 @@ impl Netlink {
         op: &str,
         kind: u16,
         body: &[u8],
-    ) -> Result<Vec<Reply>, HostError> {
+    ) -> Result<Vec<NetlinkReply>, HostError> {
         self.repeat(op, kind, 0, body)
     }
 
     /// Asks for one object of a family that neither marks the end nor acknowledges in order: the first answer is it.
-    pub(crate) fn first(&mut self, op: &str, kind: u16, body: &[u8]) -> Result<Reply, HostError> {
+    pub(crate) fn first(
+        &mut self,
+        op: &str,
+        kind: u16,
+        body: &[u8],
+    ) -> Result<NetlinkReply, HostError> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = message(kind, NLM_F_REQUEST, self.sequence, body);
         self.socket.send(&request, 0).map_err(|e| os(op, &e))?;
@@ -149,7 +164,7 @@ impl Netlink {
                     continue;
                 }
                 if frame.kind != NLMSG_ERROR {
-                    return Ok(Reply { kind: frame.kind, payload: frame.payload.to_vec() });
+                    return Ok(NetlinkReply { kind: frame.kind, payload: frame.payload.to_vec() });
                 }
                 let said = verdict(&frame)?;
                 if said.errno != 0 {
@@ -166,7 +181,7 @@ impl Netlink {
         kind: u16,
         flags: u16,
         body: &[u8],
-    ) -> Result<Vec<Reply>, HostError> {
+    ) -> Result<Vec<NetlinkReply>, HostError> {
         Ok(self.exchange(op, kind, flags | NLM_F_ACK, body)?)
     }
 
@@ -228,7 +243,7 @@ impl Netlink {
         kind: u16,
         flags: u16,
         body: &[u8],
-    ) -> Result<Vec<Reply>, HostError> {
+    ) -> Result<Vec<NetlinkReply>, HostError> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
             match self.exchange(op, kind, flags, body) {
@@ -266,7 +281,7 @@ impl Netlink {
         kind: u16,
         flags: u16,
         body: &[u8],
-    ) -> Result<Vec<Reply>, Failure> {
+    ) -> Result<Vec<NetlinkReply>, Failure> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = message(kind, flags | NLM_F_REQUEST, self.sequence, body);
         self.socket.send(&request, 0).map_err(|e| Failure::Final(os(op, &e)))?;
@@ -280,7 +295,7 @@ impl Netlink {
                 if matches!(frame.kind, NLMSG_ERROR | NLMSG_DONE) {
                     return conclude(op, frame, interrupted).map(|()| replies);
                 }
-                replies.push(Reply { kind: frame.kind, payload: frame.payload.to_vec() });
+                replies.push(NetlinkReply { kind: frame.kind, payload: frame.payload.to_vec() });
             }
         }
     }
@@ -324,7 +339,7 @@ fn connect(protocol: isize) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn conclude(op: &str, frame: &Frame<'_>, interrupted: bool) -> Result<(), Failure> {
+fn conclude(op: &str, frame: &NetlinkMessage<'_>, interrupted: bool) -> Result<(), Failure> {
     let verdict = verdict(frame).map_err(Failure::Final)?;
     match verdict.errno {
         0 if interrupted => Err(Failure::Again(HostError::Kernel {

@@ -19,7 +19,7 @@ const NLMSGERR_ATTR_MSG: u16 = 1;
 
 /// One message of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct NetlinkMessage<'a> {
     /// Message type.
     pub kind: u16,
     /// `NLM_F_*`.
@@ -53,13 +53,13 @@ fn malformed(why: String) -> HostError {
 /// Splits one datagram into its messages.
 ///
 /// **Errors** `Malformed` when a length field points outside the datagram.
-pub fn frames(datagram: &[u8]) -> Result<Vec<Frame<'_>>, HostError> {
+pub fn frames(datagram: &[u8]) -> Result<Vec<NetlinkMessage<'_>>, HostError> {
     let mut found = Vec::new();
     let mut rest = datagram;
     while rest.len() >= NLMSG_HEADER {
         let buffer = NetlinkBuffer::new_checked(rest).map_err(|e| malformed(e.to_string()))?;
         let length = buffer.length() as usize;
-        found.push(Frame {
+        found.push(NetlinkMessage {
             kind: buffer.message_type(),
             flags: buffer.flags(),
             sequence: buffer.sequence_number(),
@@ -77,7 +77,7 @@ pub fn frames(datagram: &[u8]) -> Result<Vec<Frame<'_>>, HostError> {
 /// Reads the verdict out of an error or done message.
 ///
 /// **Source** `net/netlink/af_netlink.c` `netlink_ack`, `netlink_dump_done`.
-pub fn verdict(frame: &Frame<'_>) -> Result<Verdict, HostError> {
+pub fn verdict(frame: &NetlinkMessage<'_>) -> Result<Verdict, HostError> {
     let Some(code) = frame.payload.first_chunk::<4>() else {
         // A done message without a code is how old kernels end a dump well.
         return if frame.kind == NLMSG_DONE {

@@ -26,7 +26,7 @@ pub fn boottime_ns() -> Result<u64, HostError> {
 
 /// `CLOCK_MONOTONIC` and `CLOCK_MONOTONIC_RAW` at one instant: NTP slews the first one only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct ClockReading {
     /// **Unit** ns.
     pub monotonic_ns: u64,
     /// **Unit** ns.
@@ -38,7 +38,7 @@ pub struct Pace {
 /// Readings of which the quickest is taken: an interrupt between the two clocks is in few of them.
 const READINGS: u32 = 8;
 
-impl Pace {
+impl ClockReading {
     /// Reads both.
     pub fn now() -> Self {
         let Sandwich { before_ns, other_ns, after_ns } = Sandwich::of(ClockId::CLOCK_MONOTONIC_RAW);
@@ -145,14 +145,14 @@ mod tests {
 
     #[test]
     fn the_pace_of_a_clock_is_that_against_the_hardware_s() {
-        let pace = |monotonic_ns, raw_ns| Pace { monotonic_ns, raw_ns, within_ns: 0 };
+        let pace = |monotonic_ns, raw_ns| ClockReading { monotonic_ns, raw_ns, within_ns: 0 };
         let before = pace(5_000, 1_000);
         let after = pace(5_000 + 1_000_100, 1_000 + 1_000_000);
         assert!((after.ahead_ppm(before) - 100.0).abs() < 1e-6);
         let slow = pace(5_000 + 999_900, 1_000 + 1_000_000);
         assert!((slow.ahead_ppm(before) + 100.0).abs() < 1e-6);
         // Less than the readings may be wrong.
-        let coarse = Pace { within_ns: 100, ..after };
+        let coarse = ClockReading { within_ns: 100, ..after };
         assert!(coarse.ahead_ppm(before).abs() < f64::EPSILON);
         assert!((before.ahead_ppm(before)).abs() < f64::EPSILON);
     }
@@ -196,11 +196,11 @@ mod tests {
 
     #[test]
     fn both_clocks_run() {
-        let before = Pace::now();
+        let before = ClockReading::now();
         while monotonic_ns() < before.monotonic_ns + 1_000_000 {
             std::hint::spin_loop();
         }
-        let after = Pace::now();
+        let after = ClockReading::now();
         assert!(after.raw_ns > before.raw_ns && after.monotonic_ns > before.monotonic_ns);
     }
 }

@@ -16,7 +16,7 @@ pub enum Width {
 
 /// What happened between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum CounterStep {
     /// It moved by so much; a wrap, if there was one, is taken into account.
     Moved(u64),
     /// It went back by more than one wrap explains: the device, driver or namespace started again.
@@ -30,7 +30,7 @@ pub enum Step {
     NotSuch,
 }
 
-impl Step {
+impl CounterStep {
     /// The movement, when it is known.
     pub fn moved(self) -> Option<u64> {
         match self {
@@ -57,18 +57,18 @@ impl Width {
     ///
     /// **Caveat** a counter that was reset from its upper half to near 0 looks like a wrap; more than one
     /// wrap between two readings can't be seen.
-    pub fn step(self, before: u64, after: u64) -> Step {
+    pub fn step(self, before: u64, after: u64) -> CounterStep {
         if before > self.max() || after > self.max() {
-            return Step::NotSuch;
+            return CounterStep::NotSuch;
         }
         if after >= before {
-            return Step::Moved(after - before);
+            return CounterStep::Moved(after - before);
         }
         let forward = (self.max() - before).saturating_add(after).saturating_add(1);
         if self == Self::U32 && forward <= self.max() / 2 {
-            Step::Moved(forward)
+            CounterStep::Moved(forward)
         } else {
-            Step::Reset { since: after }
+            CounterStep::Reset { since: after }
         }
     }
 }
@@ -80,23 +80,23 @@ mod tests {
 
     #[test]
     fn a_32_bit_counter_wraps_and_a_64_bit_counter_resets() {
-        assert_eq!(Width::U32.step(0xffff_fff0, 0x10), Step::Moved(0x20));
-        assert_eq!(Width::U64.step(0xffff_fff0, 0x10), Step::Reset { since: 0x10 });
-        assert_eq!(Width::U64.step(u64::MAX, 0), Step::Reset { since: 0 });
-        assert_eq!(Width::U32.step(5_000, 3), Step::Reset { since: 3 });
-        assert_eq!(Width::U32.step(1 << 33, 3), Step::NotSuch);
+        assert_eq!(Width::U32.step(0xffff_fff0, 0x10), CounterStep::Moved(0x20));
+        assert_eq!(Width::U64.step(0xffff_fff0, 0x10), CounterStep::Reset { since: 0x10 });
+        assert_eq!(Width::U64.step(u64::MAX, 0), CounterStep::Reset { since: 0 });
+        assert_eq!(Width::U32.step(5_000, 3), CounterStep::Reset { since: 3 });
+        assert_eq!(Width::U32.step(1 << 33, 3), CounterStep::NotSuch);
     }
 
     proptest! {
         #[test]
         fn forward_steps_are_exact(before: u64, by: u64) {
             let Some(after) = before.checked_add(by) else { return Ok(()) };
-            prop_assert_eq!(Width::U64.step(before, after), Step::Moved(by));
+            prop_assert_eq!(Width::U64.step(before, after), CounterStep::Moved(by));
         }
 
         #[test]
         fn no_step_is_larger_than_the_width(before: u64, after: u64) {
-            if let Step::Moved(by) = Width::U32.step(before, after) {
+            if let CounterStep::Moved(by) = Width::U32.step(before, after) {
                 prop_assert!(u32::try_from(by).is_ok());
             }
         }

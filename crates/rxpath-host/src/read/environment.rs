@@ -29,7 +29,7 @@ pub use surroundings::is_first_netns;
 pub(crate) use surroundings::is_known_program;
 
 /// Facts by probe name: `kernel.release`, `cpu.online`, `sysctl.net.core.rmem_max`, `device.eth0`.
-pub type HostFacts = BTreeMap<String, Fact<Value>>;
+pub type EnvironmentFacts = BTreeMap<String, Fact<Value>>;
 
 /// The names of a section of `names.txt`, which says what each is.
 fn names(section: &str) -> impl Iterator<Item = &'static str> {
@@ -39,7 +39,7 @@ fn names(section: &str) -> impl Iterator<Item = &'static str> {
 /// Reads every fact.
 ///
 /// **Cost** about 10 ms; nothing is written and nothing waits.
-pub fn collect(root: &Root) -> HostFacts {
+pub fn collect(root: &Root) -> EnvironmentFacts {
     let mut facts = Facts { root, found: BTreeMap::new() };
     let config = kernel_config::read(root);
     kernel::collect(&mut facts, &config);
@@ -52,7 +52,7 @@ pub fn collect(root: &Root) -> HostFacts {
 /// The facts found so far.
 struct Facts<'a> {
     root: &'a Root,
-    found: HostFacts,
+    found: EnvironmentFacts,
 }
 
 impl Facts<'_> {

@@ -19,8 +19,8 @@ pub mod queues;
 pub mod route;
 pub mod sockdiag;
 
-pub use link::{Link, XdpMode, XdpProgram};
+pub use link::{NetworkLink, XdpMode, XdpProgram};
 pub use link_events::LinkEvents;
-pub use qdisc::Qdisc;
+pub use qdisc::DeviceQdisc;
 pub use queues::{QueueAsk, Queues};
-pub use sockdiag::{SkMemInfo, TcpInfo, TcpSocket, TcpState, UdpSocket};
+pub use sockdiag::{SkMemInfo, TcpDiagInfo, TcpSocket, TcpState, UdpSocket};

@@ -20,7 +20,7 @@ use crate::read::nic::Nic;
 use crate::read::sysfs::device::{self, Steering};
 use crate::{HostError, Root};
 
-pub use lines::{Lines, Shared};
+pub use lines::{HostTables, Lines};
 pub use rates::{QueueRate, rates};
 
 /// How the interrupt of a queue was found.
@@ -107,7 +107,7 @@ pub fn read(
     root: &Root,
     name: &str,
     nic: &Nic,
-    shared: &Shared,
+    shared: &HostTables,
 ) -> Result<DeviceQueues, HostError> {
     let sysfs = device::steering(root, name)?;
     Ok(of(&sysfs, nic, &Lines::new(root, name, nic, shared), name))

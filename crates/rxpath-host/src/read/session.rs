@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use rxpath_core::IntoMap;
 
 use crate::netlink::Netlink;
-use crate::read::netlink::{Link, QueueAsk};
+use crate::read::netlink::{NetworkLink, QueueAsk};
 use crate::read::procfs::task;
 use crate::{HostError, Root};
 
@@ -37,7 +37,11 @@ impl Session {
     ///
     /// # Errors
     /// If the route can't be looked up.
-    pub fn cut(&self, route: &mut Netlink, links: &[Link]) -> Result<Option<String>, HostError> {
+    pub fn cut(
+        &self,
+        route: &mut Netlink,
+        links: &[NetworkLink],
+    ) -> Result<Option<String>, HostError> {
         let client = self.client.ip();
         let way = if let Some(zone) = &self.zone {
             links.iter().find(|link| link.name == *zone)
@@ -60,7 +64,7 @@ impl Session {
 
 /// Both ends as the environment names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct SshConnection {
     /// The other end.
     pub client: SocketAddr,
     /// This end.
@@ -72,7 +76,7 @@ pub struct Ends {
 /// `SSH_CONNECTION`: client address and port, server address and port.
 ///
 /// **Source** ssh(1), ENVIRONMENT.
-pub fn parse(text: &str) -> Option<Ends> {
+pub fn parse(text: &str) -> Option<SshConnection> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let [client, client_port, server, server_port] = words.as_slice() else { return None };
     // A link-local address carries its zone: fe80::1%eth0.
@@ -81,7 +85,7 @@ pub fn parse(text: &str) -> Option<Ends> {
         Some(SocketAddr::new(ip.to_canonical(), port.parse().ok()?))
     };
     let zone = client.split_once('%').map(|(_, zone)| zone.to_owned());
-    Some(Ends {
+    Some(SshConnection {
         client: address(client, client_port)?,
         server: address(server, server_port)?,
         zone,
@@ -96,7 +100,7 @@ pub fn current(root: &Root) -> Result<Option<Session>, HostError> {
     };
     let mut netlink = Netlink::route()?;
     let links = netlink.links()?;
-    let Ends { client, server, zone } = ends;
+    let SshConnection { client, server, zone } = ends;
     let names: BTreeMap<u32, &str> =
         links.iter().map(|link| (link.index, link.name.as_str())).into_map();
     let mut devices = BTreeSet::new();
@@ -140,12 +144,12 @@ fn is_alive(client: SocketAddr, server: SocketAddr) -> bool {
 }
 
 /// The session in the environment of a process above this one.
-fn above(root: &Root) -> Option<Ends> {
+fn above(root: &Root) -> Option<SshConnection> {
     above_of(root, std::os::unix::process::parent_id())
 }
 
 /// As [`above`], from process `pid` on.
-fn above_of(root: &Root, mut pid: u32) -> Option<Ends> {
+fn above_of(root: &Root, mut pid: u32) -> Option<SshConnection> {
     for _ in 0..ANCESTORS_MAX {
         if pid <= 1 {
             return None;

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::parse::ParseError;
 use crate::read::energy::EnergyMeter;
-use crate::read::procfs::snmp::{self, Entry};
+use crate::read::procfs::snmp::{self, SnmpCounter};
 use crate::read::procfs::snmp6;
 use crate::read::procfs::softnet::{self, CpuLine};
 use crate::read::root::MAX_FILE_BYTES;
@@ -213,7 +213,7 @@ fn add(
     Ok(())
 }
 
-fn insert(entries: &[Entry<'_>], values: &mut BTreeMap<String, u64>) {
+fn insert(entries: &[SnmpCounter<'_>], values: &mut BTreeMap<String, u64>) {
     for entry in entries {
         if SETTINGS.contains(&(entry.group, entry.name)) {
             continue;

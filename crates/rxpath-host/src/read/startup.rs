@@ -52,13 +52,13 @@ const CONTEXT: [&str; 7] = ["ATTR", "KERNEL", "NAME", "advertise", "autoneg", "d
 
 /// A line that names a setting, with those of its words that name settings and devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct StartupLine {
     /// The file and the line, from 1: `/etc/rc.local:7`.
     pub place: String,
     words: Vec<String>,
 }
 
-impl Line {
+impl StartupLine {
     /// Whether it names the setting at a path below `/proc` or `/sys`, itself or by a pattern.
     pub fn mentions(&self, path: &str) -> bool {
         self.words.iter().any(|word| {
@@ -151,14 +151,16 @@ fn last(word: &str) -> &str {
 }
 
 /// The lines of all files in the order in which they act, and whether all of them could be read.
-pub fn read(root: &Root) -> (Vec<Line>, Fact<()>) {
+pub fn read(root: &Root) -> (Vec<StartupLine>, Fact<()>) {
     let mut reads = Optional::below(root);
     let devices = device::names(root).unwrap_or_default();
     let scripts = SCRIPTS.iter().filter(|path| is_run(root, path)).map(|path| (*path).to_owned());
     let mut all = Vec::new();
     for path in reads.files(&UDEV, "rules").into_iter().chain(scripts) {
         let lines = parse_startup(&reads.text(&path), &devices).into_iter();
-        all.extend(lines.map(|(line, words)| Line { place: format!("{path}:{line}"), words }));
+        all.extend(
+            lines.map(|(line, words)| StartupLine { place: format!("{path}:{line}"), words }),
+        );
     }
     (all, reads.whole())
 }
@@ -184,10 +186,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn line(text: &str) -> Line {
+    fn line(text: &str) -> StartupLine {
         let devices = ["eth0".to_owned(), "eth1".to_owned()];
         let words = parse_startup(text, &devices).into_values().next().unwrap_or_default();
-        Line { place: "x:1".into(), words }
+        StartupLine { place: "x:1".into(), words }
     }
 
     #[test]

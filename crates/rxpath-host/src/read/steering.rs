@@ -10,8 +10,8 @@ mod flow;
 pub mod group;
 mod suggest;
 
-pub use flow::{Flow, Protocol};
-pub use suggest::{Spread, spread};
+pub use flow::{Flow, FlowProtocol};
+pub use suggest::{SteeringSuggestion, spread};
 
 use rxpath_core::toeplitz::{hash, reciprocal_scale};
 use rxpath_core::{CpuList, Fact};

@@ -34,7 +34,7 @@ const NEEDED: &str = "CAP_NET_ADMIN (in the initial user namespace)";
 
 /// A BPF program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Program {
+pub struct TcxProgram {
     /// Its number.
     pub program_id: u32,
     /// Its name; `None` when it has none, or when `CAP_SYS_ADMIN` would show it.
@@ -47,9 +47,9 @@ pub struct Program {
 #[serde(default)]
 pub struct Tcx {
     /// Before the stack, for each received packet.
-    pub ingress: Vec<Program>,
+    pub ingress: Vec<TcxProgram>,
     /// Behind the stack, for each packet that is sent.
-    pub egress: Vec<Program>,
+    pub egress: Vec<TcxProgram>,
 }
 
 /// The programs of the device of this index in the calling thread's network namespace.
@@ -77,7 +77,7 @@ struct Query {
     revision: u64,
 }
 
-fn attached(ifindex: u32, attach_type: u32) -> Result<Vec<Program>, HostError> {
+fn attached(ifindex: u32, attach_type: u32) -> Result<Vec<TcxProgram>, HostError> {
     let mut ids = [0_u32; MAX_PROGRAMS];
     let mut query = Query {
         ifindex,
@@ -94,7 +94,7 @@ fn attached(ifindex: u32, attach_type: u32) -> Result<Vec<Program>, HostError> {
         return Err(refused(ifindex, io::Error::last_os_error().raw_os_error()));
     }
     let count = (query.count as usize).min(MAX_PROGRAMS);
-    Ok(ids[..count].iter().map(|id| Program { program_id: *id, name: name(*id) }).collect())
+    Ok(ids[..count].iter().map(|id| TcxProgram { program_id: *id, name: name(*id) }).collect())
 }
 
 fn refused(ifindex: u32, errno: Option<i32>) -> HostError {

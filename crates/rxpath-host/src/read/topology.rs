@@ -17,7 +17,7 @@ const MAX_CACHES: usize = 16;
 
 /// The machine's CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Topology {
+pub struct CpuTopology {
     /// CPUs that run.
     pub online: CpuList,
     /// CPUs that could ever be there: the length of per-CPU tables.
@@ -67,7 +67,7 @@ pub enum Distance {
     Remote,
 }
 
-impl Topology {
+impl CpuTopology {
     /// The entry of `cpu`, when it is online.
     pub fn cpu(&self, cpu: u32) -> Option<&Cpu> {
         self.cpus.iter().find(|entry| entry.cpu == cpu)
@@ -112,11 +112,11 @@ impl Topology {
 /// Reads the topology.
 ///
 /// **Errors** only when the list of online CPUs can't be read; all else is a fact or a gap.
-pub fn read(root: &Root) -> Result<Topology, HostError> {
+pub fn read(root: &Root) -> Result<CpuTopology, HostError> {
     let online = root.cpus(&format!("{CPU}/online"))?;
     let nodes = nodes(root);
     let cpus = online.as_slice().iter().map(|cpu| one(root, *cpu, &nodes)).collect();
-    Ok(Topology {
+    Ok(CpuTopology {
         possible: fact(root.cpus(&format!("{CPU}/possible"))),
         isolated: fact(root.cpus(&format!("{CPU}/isolated"))),
         nohz_full: fact(nohz_full(root)),

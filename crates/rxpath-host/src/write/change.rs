@@ -19,7 +19,7 @@ pub use crate::target::{Group, Knob, Target};
 /// What came of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum ChangeOutcome {
     /// It reads back as asked.
     Applied,
     /// It is accepted and takes effect later.
@@ -40,7 +40,7 @@ pub enum Outcome {
 
 /// One setting that was made, or tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Change {
+pub struct SettingChange {
     /// The setting.
     #[serde(rename = "set")]
     pub target: Target,
@@ -58,10 +58,10 @@ pub struct Change {
     pub link: Option<String>,
     /// How asked and read back compare.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: ChangeOutcome,
 }
 
-impl Change {
+impl SettingChange {
     /// Compares what was asked with what is read back.
     pub fn judge(
         target: Target,
@@ -88,7 +88,10 @@ impl Change {
         asked: &str,
         (after, why): (Option<String>, String),
     ) -> Self {
-        Self { outcome: Outcome::Refused { why }, ..Self::judge(target, before, asked, after) }
+        Self {
+            outcome: ChangeOutcome::Refused { why },
+            ..Self::judge(target, before, asked, after)
+        }
     }
 
     /// This change when it was applied as asked.
@@ -97,10 +100,10 @@ impl Change {
     pub fn applied(self) -> Result<Self, HostError> {
         let after = self.after.as_deref().unwrap_or("unreadable");
         let why = match &self.outcome {
-            Outcome::Applied | Outcome::Pending { .. } => return Ok(self),
-            Outcome::Rounded => format!("the kernel made it {after}"),
-            Outcome::Ignored => format!("the kernel accepted it and left {after}"),
-            Outcome::Refused { why } => why.clone(),
+            ChangeOutcome::Applied | ChangeOutcome::Pending { .. } => return Ok(self),
+            ChangeOutcome::Rounded => format!("the kernel made it {after}"),
+            ChangeOutcome::Ignored => format!("the kernel accepted it and left {after}"),
+            ChangeOutcome::Refused { why } => why.clone(),
         };
         Err(HostError::Kernel {
             op: format!("set {} to {}", self.target, self.asked),
@@ -115,25 +118,25 @@ fn judge_value(
     before: Option<&str>,
     asked: &str,
     after: Option<&str>,
-) -> Outcome {
+) -> ChangeOutcome {
     match after {
-        Some(after) if same(asked, after) => Outcome::Applied,
-        Some(after) if before.is_some_and(|before| same(before, after)) => Outcome::Ignored,
-        Some(_) => Outcome::Rounded,
-        None => Outcome::Refused { why: "it can't be read back".into() },
+        Some(after) if same(asked, after) => ChangeOutcome::Applied,
+        Some(after) if before.is_some_and(|before| same(before, after)) => ChangeOutcome::Ignored,
+        Some(_) => ChangeOutcome::Rounded,
+        None => ChangeOutcome::Refused { why: "it can't be read back".into() },
     }
 }
 
 /// The worst pair decides; a pair that is not there reads back as nothing.
-fn judge_pairs(target: Target, before: &Pairs, asked: &Pairs, after: &Pairs) -> Change {
+fn judge_pairs(target: Target, before: &Pairs, asked: &Pairs, after: &Pairs) -> SettingChange {
     let worst = asked.iter().map(|(name, wanted)| match after.get(name) {
-        None => Outcome::Refused { why: format!("{name} is not there") },
+        None => ChangeOutcome::Refused { why: format!("{name} is not there") },
         is => judge_value(&same, before.get(name), wanted, is),
     });
-    let outcome = worst.max().unwrap_or(Outcome::Applied);
+    let outcome = worst.max().unwrap_or(ChangeOutcome::Applied);
     let moved = after.unlike(before);
     let also = moved.unlike(&moved.named_in(asked));
-    Change {
+    SettingChange {
         target,
         before: Some(before.named_in(asked).to_string()),
         asked: asked.to_string(),
@@ -229,7 +232,7 @@ pub(crate) fn write_value(path: &Path, value: &str) -> Result<(), HostError> {
 /// Writes a sysctl or sysfs attribute and reads it back.
 ///
 /// **Errors** when there is no such file or it is no file; a value that is refused is an outcome.
-pub(crate) fn set_file(target: Target, value: &str) -> Result<Change, HostError> {
+pub(crate) fn set_file(target: Target, value: &str) -> Result<SettingChange, HostError> {
     let Some(path) = target.path() else {
         return Err(HostError::malformed("setting", 0, format!("{target} is not a file")));
     };
@@ -241,8 +244,8 @@ pub(crate) fn set_file(target: Target, value: &str) -> Result<Change, HostError>
     let written = write_value(&path, value);
     let after = read_value(&path).ok();
     Ok(match written {
-        Ok(()) => Change::judge(target, before, value, after),
-        Err(error) => Change::refused(target, before, value, (after, error.reason())),
+        Ok(()) => SettingChange::judge(target, before, value, after),
+        Err(error) => SettingChange::refused(target, before, value, (after, error.reason())),
     })
 }
 
@@ -282,28 +285,28 @@ mod tests {
     #[test]
     fn what_reads_back_decides() {
         let judge = |before: &str, asked: &str, after: &str| {
-            Change::judge(target(), Some(before.into()), asked, Some(after.into())).outcome
+            SettingChange::judge(target(), Some(before.into()), asked, Some(after.into())).outcome
         };
-        assert_eq!(judge("1", "8000", "8000"), Outcome::Applied);
-        assert_eq!(judge("1", "8000", "8064"), Outcome::Rounded);
-        assert_eq!(judge("1", "8000", "1"), Outcome::Ignored);
-        assert_eq!(judge("1", "1", "1"), Outcome::Applied);
+        assert_eq!(judge("1", "8000", "8000"), ChangeOutcome::Applied);
+        assert_eq!(judge("1", "8000", "8064"), ChangeOutcome::Rounded);
+        assert_eq!(judge("1", "8000", "1"), ChangeOutcome::Ignored);
+        assert_eq!(judge("1", "1", "1"), ChangeOutcome::Applied);
     }
 
     #[test]
     fn the_worst_pair_of_a_group_decides_and_what_moved_with_it_is_told() {
         let group = Target::Group { dev: "e0".into(), group: Group::Pause };
         let judge = |before: &str, asked: &str, after: &str| {
-            Change::judge(group.clone(), Some(before.into()), asked, Some(after.into()))
+            SettingChange::judge(group.clone(), Some(before.into()), asked, Some(after.into()))
         };
         let half = judge("autoneg=on rx=on tx=on", "rx=off tx=off", "autoneg=on rx=on tx=off");
-        assert_eq!(half.outcome, Outcome::Ignored, "tx went off, rx was left");
+        assert_eq!(half.outcome, ChangeOutcome::Ignored, "tx went off, rx was left");
         assert_eq!(half.before.as_deref(), Some("rx=on tx=on"));
         assert_eq!(half.after.as_deref(), Some("rx=on tx=off"));
         let moved = judge("sg=on tso=on", "sg=off", "sg=off tso=waiting");
-        assert_eq!((moved.outcome, moved.also.as_str()), (Outcome::Applied, "tso=waiting"));
+        assert_eq!((moved.outcome, moved.also.as_str()), (ChangeOutcome::Applied, "tso=waiting"));
         let gone = judge("rx=1", "frames=3", "rx=1");
-        assert!(matches!(gone.outcome, Outcome::Refused { .. }), "{gone:?}");
+        assert!(matches!(gone.outcome, ChangeOutcome::Refused { .. }), "{gone:?}");
     }
 
     #[test]
@@ -326,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_change_that_was_rounded_is_an_error_to_who_needs_it_exact() {
-        let change = Change::judge(target(), Some("1".into()), "8000", Some("8064".into()));
+        let change = SettingChange::judge(target(), Some("1".into()), "8000", Some("8064".into()));
         let text = change.applied().unwrap_err().to_string();
         assert!(text.contains("net.core.x") && text.contains("8064"), "{text}");
     }
@@ -341,6 +344,6 @@ mod tests {
         ));
         fs::write(&path, "1").unwrap();
         let change = set_file(Target::Sysfs { path }, "2").unwrap();
-        assert_eq!((change.before.as_deref(), change.outcome), (Some("1"), Outcome::Applied));
+        assert_eq!((change.before.as_deref(), change.outcome), (Some("1"), ChangeOutcome::Applied));
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::HostError;
 use crate::read::identity::{Identity, boot_id, network_namespace};
 use crate::read::process::ProcessId;
-use crate::write::change::{Change, Outcome, Target, same_of};
+use crate::write::change::{ChangeOutcome, SettingChange, Target, same_of};
 use crate::write::fault::{self, Point};
 use crate::write::setter::Setter;
 
@@ -29,7 +29,7 @@ use form::{Line, VERSION, parse};
 
 /// One change on the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Its number, from 0.
     pub n: u32,
     /// What was to be changed; of a group, all of it.
@@ -43,7 +43,7 @@ pub struct Entry {
     /// Other settings that the change may take along, with their values before.
     pub coupled: Vec<(Target, String)>,
     /// The value read back and what that means; `None` when the writer died in between.
-    pub end: Option<(Option<String>, Outcome)>,
+    pub end: Option<(Option<String>, ChangeOutcome)>,
     /// Those of `coupled` that the change took along, with their values afterwards; `None` where nobody looked.
     pub taken: Option<Vec<(Target, Option<String>)>>,
     /// Nothing came of it: the setting, and what it may take along, read afterwards as before.
@@ -52,7 +52,7 @@ pub struct Entry {
     pub undone: bool,
 }
 
-impl Entry {
+impl JournalEntry {
     /// Whether what it changed may be in force: it was not undone, and something may have come of it.
     pub fn is_open(&self) -> bool {
         !self.undone && !self.unchanged
@@ -88,7 +88,7 @@ pub struct Contents {
     /// How many of them were tried; `None` when the writer died before it could say so.
     pub reached: Option<usize>,
     /// All changes, in their order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
     /// The last order to undo without being asked.
     pub watch: Option<Watch>,
     /// The changes were confirmed: nobody undoes them without being asked.
@@ -134,7 +134,7 @@ impl Contents {
 
     /// Whether anything that it changed may still be in force.
     pub fn is_open(&self) -> bool {
-        !self.forgotten && self.entries.iter().any(Entry::is_open)
+        !self.forgotten && self.entries.iter().any(JournalEntry::is_open)
     }
 
     /// The same while its writer is at work: no step counts as never reached.
@@ -207,7 +207,7 @@ impl Journal {
     }
 
     /// All changes, in their order.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[JournalEntry] {
         &self.contents.entries
     }
 
@@ -229,15 +229,19 @@ impl Journal {
         target: &Target,
         value: &str,
         coupled: &[Target],
-    ) -> Result<Change, HostError> {
+    ) -> Result<SettingChange, HostError> {
         let asked = setter.spell_out(target, value)?;
         let before = setter.read(target)?.ok_or_else(|| HostError::Unsupported {
             what: format!("change {target}"),
             needs: "a value that can be read: it could not be undone".into(),
         })?;
-        let already =
-            Change::judge(target.clone(), Some(before.clone()), &asked, Some(before.clone()));
-        if already.outcome == Outcome::Applied {
+        let already = SettingChange::judge(
+            target.clone(),
+            Some(before.clone()),
+            &asked,
+            Some(before.clone()),
+        );
+        if already.outcome == ChangeOutcome::Applied {
             return Ok(already);
         }
         fault::at(Point::BeforeBegin);
@@ -251,24 +255,26 @@ impl Journal {
         let after = setter.read(target).ok().flatten();
         let mut change = match written {
             Ok(()) => {
-                let mut change = Change::judge(target.clone(), Some(before), &asked, after.clone());
-                if change.outcome == Outcome::Applied
+                let mut change =
+                    SettingChange::judge(target.clone(), Some(before), &asked, after.clone());
+                if change.outcome == ChangeOutcome::Applied
                     && let Some(until) = setter.pending(target, &asked)
                 {
-                    change.outcome = Outcome::Pending { until };
+                    change.outcome = ChangeOutcome::Pending { until };
                 }
                 change
             }
             Err(error) => {
                 let why = (after.clone(), error.reason());
-                Change::refused(target.clone(), Some(before), &asked, why)
+                SettingChange::refused(target.clone(), Some(before), &asked, why)
             }
         };
         change.link = away.map(|away| away.to_string());
         let taken = self.taken_along(setter);
-        let unchanged = matches!(change.outcome, Outcome::Refused { .. } | Outcome::Ignored)
-            && taken.is_empty()
-            && after.as_ref().is_some_and(|after| self.is_as_before(after));
+        let unchanged =
+            matches!(change.outcome, ChangeOutcome::Refused { .. } | ChangeOutcome::Ignored)
+                && taken.is_empty()
+                && after.as_ref().is_some_and(|after| self.is_as_before(after));
         fault::at(Point::BeforeEnd);
         let outcome = change.outcome.clone();
         self.note(Line::End { n, after, unchanged, taken: Some(taken), outcome })?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
-use rxpath_host::read::netlink::{Link, LinkEvents};
+use rxpath_host::read::netlink::{LinkEvents, NetworkLink};
 
 use crate::clock::monotonic_ns;
 
@@ -41,7 +41,7 @@ impl Carriers {
         }
     }
 
-    fn reported(&mut self, link: &Link, at_ns: u64) {
+    fn reported(&mut self, link: &NetworkLink, at_ns: u64) {
         let before = self.before.get(&link.name).copied();
         let Some((before, now)) = before.zip(link.carrier_changes) else { return };
         let changes = now.wrapping_sub(before);
@@ -63,17 +63,17 @@ impl Carriers {
 mod tests {
     use super::*;
 
-    fn ens1(carrier_changes: u32, carrier: bool) -> Link {
-        Link {
+    fn ens1(carrier_changes: u32, carrier: bool) -> NetworkLink {
+        NetworkLink {
             name: "ens1".into(),
             carrier: Some(carrier),
             carrier_changes: Some(carrier_changes),
-            ..Link::default()
+            ..NetworkLink::default()
         }
     }
 
     /// When it was lost, of reports at 1, 2, ... s; the window begins at 0.5 s.
-    fn lost_s(reports: &[Link]) -> Option<f64> {
+    fn lost_s(reports: &[NetworkLink]) -> Option<f64> {
         let mut carriers = Carriers::listen().of([("ens1".to_owned(), 2)].into());
         for (second, link) in (1..).zip(reports) {
             carriers.reported(link, second * 1_000_000_000);
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn other_devices_and_kernels_that_count_no_changes_have_no_instant() {
-        let other = Link { name: "ens2".into(), ..ens1(3, false) };
-        let uncounted = Link { carrier_changes: None, ..ens1(3, false) };
+        let other = NetworkLink { name: "ens2".into(), ..ens1(3, false) };
+        let uncounted = NetworkLink { carrier_changes: None, ..ens1(3, false) };
         assert_eq!(lost_s(&[other, uncounted]), None);
     }
 }

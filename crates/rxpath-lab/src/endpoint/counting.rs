@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::ioctl;
 use rxpath_host::read::netlink::netdev::QueueStats;
-use rxpath_host::read::netlink::{Link, Qdisc};
+use rxpath_host::read::netlink::{DeviceQdisc, NetworkLink};
 use rxpath_host::read::nic::losses::{self, CardCounters};
 use rxpath_host::read::nic::shared_port;
 use rxpath_host::read::snapshot::Reader;
@@ -138,7 +138,7 @@ impl Counting {
     }
 }
 
-fn driver_of(link: &Link) -> String {
+fn driver_of(link: &NetworkLink) -> String {
     let of_hardware = || ioctl::driver_info(&link.name).map(|info| info.driver);
     link.kind.clone().unwrap_or_else(|| of_hardware().unwrap_or_default())
 }
@@ -226,15 +226,15 @@ fn read_qdiscs(
 
 /// What filters of a device's `clsact` dropped, also programs of BPF there (net/core/dev.c `tc_run`). What programs of tcx drop
 /// has no counter.
-fn filter_drops(all: &[Qdisc], device: Option<u32>) -> u64 {
-    let is_own = |one: &&Qdisc| one.kind == "clsact" && Some(one.index) == device;
+fn filter_drops(all: &[DeviceQdisc], device: Option<u32>) -> u64 {
+    let is_own = |one: &&DeviceQdisc| one.kind == "clsact" && Some(one.index) == device;
     all.iter().filter(is_own).filter_map(|one| one.stat("drops")).sum()
 }
 
 /// What the root queueing disciplines of these devices dropped. A root counts the drops of its children too
 /// (include/net/sch_generic.h `qdisc_qstats_drop`, net/sched/sch_mq.c `mq_dump`).
-fn root_drops(all: &[Qdisc], devices: &[u32]) -> u64 {
-    let is_root = |one: &&Qdisc| one.parent == u32::MAX && devices.contains(&one.index);
+fn root_drops(all: &[DeviceQdisc], devices: &[u32]) -> u64 {
+    let is_root = |one: &&DeviceQdisc| one.parent == u32::MAX && devices.contains(&one.index);
     all.iter().filter(is_root).filter_map(|one| one.stat("drops")).sum()
 }
 
@@ -248,7 +248,7 @@ fn read_others(route: &mut Netlink, own: &[&str], snapshot: &mut Snapshot) {
     }
 }
 
-fn received_by_others(links: &[Link], own: &[&str]) -> Vec<(String, u64)> {
+fn received_by_others(links: &[NetworkLink], own: &[&str]) -> Vec<(String, u64)> {
     let others = links.iter().filter(|link| !own.contains(&link.name.as_str()));
     let received = others.filter_map(|link| {
         let name = format!("{}.{}.rx.packets", name::OTHER_DEVICES, link.name);
@@ -290,10 +290,10 @@ mod tests {
 
     #[test]
     fn what_other_devices_received_stands_under_their_names() {
-        let link = |name: &str, packets| Link {
+        let link = |name: &str, packets| NetworkLink {
             name: name.into(),
             stats: vec![("rx.packets", packets), ("tx.packets", 9)],
-            ..Link::default()
+            ..NetworkLink::default()
         };
         let all = [link("lo", 5), link("bond0", 70), link("ens1", 70), link("eno1", 3)];
         let wanted = [("lo", 5u64), ("eno1", 3)];
@@ -303,11 +303,11 @@ mod tests {
 
     #[test]
     fn what_children_dropped_counts_once_and_other_devices_are_left_out() {
-        let qdisc = |index, parent, drops| Qdisc {
+        let qdisc = |index, parent, drops| DeviceQdisc {
             index,
             parent,
             stats: vec![("packets", 90), ("drops", drops)],
-            ..Qdisc::default()
+            ..DeviceQdisc::default()
         };
         let (root, ingress) = (u32::MAX, 0xFFFF_FFF1);
         let all = [
@@ -316,7 +316,7 @@ mod tests {
             qdisc(2, ingress, 100),
             qdisc(3, root, 5),
             qdisc(4, root, 60),
-            Qdisc { index: 5, parent: root, ..Qdisc::default() },
+            DeviceQdisc { index: 5, parent: root, ..DeviceQdisc::default() },
         ];
         assert_eq!(root_drops(&all, &[2]), 7);
         assert_eq!(root_drops(&all, &[2, 3, 5]), 12, "the members of a bond");
@@ -324,11 +324,11 @@ mod tests {
 
     #[test]
     fn what_filters_dropped_is_that_of_the_device_alone() {
-        let qdisc = |index, kind: &str, drops| Qdisc {
+        let qdisc = |index, kind: &str, drops| DeviceQdisc {
             index,
             kind: kind.into(),
             stats: vec![("drops", drops)],
-            ..Qdisc::default()
+            ..DeviceQdisc::default()
         };
         let all = [qdisc(2, "fq", 7), qdisc(2, "clsact", 100), qdisc(3, "clsact", 5)];
         assert_eq!(filter_drops(&all, Some(2)), 100);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rxpath_host::Root;
 use rxpath_host::read::ioctl;
-use rxpath_host::read::procfs::interrupts::{self, Interrupt, Interrupts};
+use rxpath_host::read::procfs::interrupts::{self, InterruptRow, Interrupts};
 use rxpath_host::read::queue_map::vector;
 use rxpath_host::read::sysfs::irq;
 use rxpath_record::counters::Snapshot;
@@ -51,13 +51,13 @@ fn numbers(root: &Root, device: &str, table: &Interrupts) -> Vec<u32> {
     let listed = irq::of_device(root, device).or_else(|_| irq::of_bus(root, &bus));
     listed.unwrap_or_else(|_| {
         let named = table.rows.iter().filter(|row| vector::is_named(&row.about, device));
-        named.filter_map(Interrupt::number).collect()
+        named.filter_map(InterruptRow::number).collect()
     })
 }
 
 fn by_cpu(table: &Interrupts, numbers: &[u32]) -> BTreeMap<u32, u64> {
     let mut all = BTreeMap::new();
-    let is_own = |row: &&Interrupt| row.number().is_some_and(|number| numbers.contains(&number));
+    let is_own = |row: &&InterruptRow| row.number().is_some_and(|number| numbers.contains(&number));
     for row in table.rows.iter().filter(is_own) {
         for (cpu, count) in table.cpus.iter().zip(&row.counts) {
             *all.entry(*cpu).or_insert(0) += *count;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rxpath_core::{Warning, ntp};
 use rxpath_host::Root;
-use rxpath_host::read::clock::Pace;
+use rxpath_host::read::clock::ClockReading;
 
 use super::clock::DRIFT_PPM;
 
@@ -22,7 +22,7 @@ const LATE: Duration = Duration::from_millis(20);
 /// The pace of this host's clock from the order to start to the end of the window, read ten times a second: a slew that reverts
 /// cannot be seen at the ends.
 pub struct Paces {
-    readings: Vec<Pace>,
+    readings: Vec<ClockReading>,
     /// Index of the first one in the window.
     window: usize,
     /// Which programs correct the clock. Asked only for a clock that did not keep its pace: it reads the names of all processes.
@@ -37,17 +37,17 @@ fn daemons() -> Option<String> {
 impl Paces {
     /// The first reading.
     pub fn begin() -> Self {
-        Self { readings: vec![Pace::now()], window: 0, daemons }
+        Self { readings: vec![ClockReading::now()], window: 0, daemons }
     }
 
     /// One more reading.
     pub fn read(&mut self) {
-        self.readings.push(Pace::now());
+        self.readings.push(ClockReading::now());
     }
 
     /// One more reading, if the last one is old enough.
     pub fn note(&mut self) {
-        let now = Pace::now();
+        let now = ClockReading::now();
         let last_ns = self.readings.last().map_or(0, |last| last.raw_ns);
         if now.raw_ns.saturating_sub(last_ns) >= EACH.as_nanos() as u64 {
             self.readings.push(now);
@@ -70,7 +70,7 @@ impl Paces {
     }
 
     /// The readings of each part of the trial, and its name. The first one of the window ends ramp and settle.
-    fn parts(&self) -> [(&[Pace], &'static str); 2] {
+    fn parts(&self) -> [(&[ClockReading], &'static str); 2] {
         let ramp = self.readings.get(..=self.window).unwrap_or_default();
         let window = self.readings.get(self.window..).unwrap_or_default();
         [(ramp, "in ramp and settle"), (window, "in the window")]
@@ -90,7 +90,7 @@ impl Paces {
 
     /// A clock that was slewed less than that: of each part.
     pub fn warnings(&self) -> Vec<Warning> {
-        let warning = |(readings, when): (&[Pace], &str)| {
+        let warning = |(readings, when): (&[ClockReading], &str)| {
             let (off_ns, off_ppm) = unevenness(readings);
             let text = format!(
                 "its clock was up to {:.2} ms off an even pace {when}, {off_ppm:.0} ppm of it",
@@ -112,7 +112,7 @@ impl Paces {
 }
 
 /// What a clock did in a part of the trial, if it did not keep its pace.
-fn faults_of(readings: &[Pace], when: &str) -> Vec<String> {
+fn faults_of(readings: &[ClockReading], when: &str) -> Vec<String> {
     let ends = readings.first().zip(readings.last());
     let slewed_ppm = ends.map_or(0.0, |(begin, end)| end.ahead_ppm(*begin));
     let slewed = (slewed_ppm.abs() > DRIFT_PPM as f64).then(|| {
@@ -127,17 +127,17 @@ fn faults_of(readings: &[Pace], when: &str) -> Vec<String> {
 
 /// How far the clock was from an even pace for certain: less what the readings may be wrong. In ns, and in parts per million of
 /// the time between the ends.
-fn unevenness(readings: &[Pace]) -> (f64, f64) {
+fn unevenness(readings: &[ClockReading]) -> (f64, f64) {
     let (off_ns, span_ns) = farthest(readings, -1.0);
     (off_ns, if span_ns > 0.0 { off_ns / span_ns * 1e6 } else { 0.0 })
 }
 
 /// The largest distance from the line between the two ends, with so many times what the readings may be wrong; and the time
 /// between the ends. **Unit** ns.
-fn farthest(readings: &[Pace], errors: f64) -> (f64, f64) {
+fn farthest(readings: &[ClockReading], errors: f64) -> (f64, f64) {
     let Some((first, last)) = readings.first().zip(readings.last()) else { return (0.0, 0.0) };
-    let raw = |pace: &Pace| pace.raw_ns.saturating_sub(first.raw_ns) as f64;
-    let ahead = |pace: &Pace| {
+    let raw = |pace: &ClockReading| pace.raw_ns.saturating_sub(first.raw_ns) as f64;
+    let ahead = |pace: &ClockReading| {
         let ran = pace.monotonic_ns.wrapping_sub(first.monotonic_ns) as i64 as f64;
         ran - raw(pace)
     };
@@ -145,7 +145,7 @@ fn farthest(readings: &[Pace], errors: f64) -> (f64, f64) {
     if span_ns <= 0.0 {
         return (0.0, 0.0);
     }
-    let off = |pace: &Pace| {
+    let off = |pace: &ClockReading| {
         let within_ns = pace.within_ns + first.within_ns + last.within_ns;
         let line = ahead(last) * raw(pace) / span_ns;
         (ahead(pace) - line).abs() + errors * within_ns as f64
@@ -219,7 +219,7 @@ mod tests {
     /// Readings of a second, whose clock is ahead of an even pace by these times. **Unit** ns.
     fn paces(ahead_ns: &[i64]) -> Paces {
         let step_ns = 1_000_000_000 / (ahead_ns.len() as u64 - 1);
-        let at = |(step, ahead_ns): (u64, &i64)| Pace {
+        let at = |(step, ahead_ns): (u64, &i64)| ClockReading {
             monotonic_ns: (9_000_000_000 + step * step_ns).saturating_add_signed(*ahead_ns),
             raw_ns: 8_000_000_000 + step * step_ns,
             within_ns: 0,
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn the_clock_of_this_host_is_read_from_the_order_to_start_to_the_end_of_the_window() {
         let reader = PaceReader::start();
-        let armed_ns = Pace::now().raw_ns;
+        let armed_ns = ClockReading::now().raw_ns;
         let mut paces = reader.into_window();
         paces.note();
         let paces = paces.end();

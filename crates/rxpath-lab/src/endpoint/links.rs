@@ -8,7 +8,7 @@ use rxpath_core::number::si;
 use rxpath_host::HostError;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::ioctl;
-use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::NetworkLink;
 use rxpath_host::read::netlink::ethtool::Duplex;
 use serde::{Deserialize, Serialize};
 
@@ -152,7 +152,7 @@ pub fn window_faults(
 }
 
 /// The device, then those below it; nothing if it is not there.
-fn devices(device: &str) -> Result<Vec<Link>, HostError> {
+fn devices(device: &str) -> Result<Vec<NetworkLink>, HostError> {
     let mut route = Netlink::route()?;
     let own = match route.link(device) {
         Ok(own) => own,
@@ -168,7 +168,7 @@ fn devices(device: &str) -> Result<Vec<Link>, HostError> {
 }
 
 /// Kernels before 5.6 know link modes by ioctl only.
-fn read(link: Link, generic: Option<&mut Netlink>) -> CarryingLink {
+fn read(link: NetworkLink, generic: Option<&mut Netlink>) -> CarryingLink {
     let modes = generic.and_then(|generic| generic.link_modes(&link.name).ok());
     let modes = modes.or_else(|| ioctl::link_modes(&link.name).ok()).unwrap_or_default();
     let speed = LinkSpeed { device: link.name, mbps: modes.speed_mbps, duplex: modes.duplex };

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rxpath_host::lab::probe::{Arrival, ProbeSocket, connect_from, limit_hops};
+use rxpath_host::lab::probe::{ProbeSocket, ReceivedDatagram, connect_from, limit_hops};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -192,7 +192,7 @@ fn answer_datagrams(
     while !stop.load(Ordering::Relaxed) {
         let Ok(arrival) = socket.receive(&mut bytes, GLANCE) else { return heard };
         let got_ns = arrivals.latest_ns(arrival.as_ref().and_then(|it| it.stamp_ns));
-        let Some(Arrival { bytes: length, from, device, hops_left, .. }) = arrival else {
+        let Some(ReceivedDatagram { bytes: length, from, device, hops_left, .. }) = arrival else {
             continue;
         };
         if !bytes[..length].starts_with(nonce) {

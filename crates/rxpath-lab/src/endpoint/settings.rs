@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use rxpath_host::write::change::{Change, Outcome};
+use rxpath_host::write::change::{ChangeOutcome, SettingChange};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub enum SettingsAsk {
         /// What the host is for.
         goal: Option<String>,
     },
-    /// Changes them: a list of [`Change`].
+    /// Changes them: a list of [`SettingChange`].
     Apply {
         /// Names of `rxpath tune` and their values.
         sets: BTreeMap<String, String>,
@@ -91,7 +91,7 @@ pub struct HostSettings {
     /// Number of the open journal.
     journal: Option<u64>,
     /// What is on it.
-    changes: Vec<Change>,
+    changes: Vec<SettingChange>,
 }
 
 /// What `rxpath tune` prints with `--json`.
@@ -120,7 +120,7 @@ struct LeftOut {
 #[derive(Deserialize)]
 struct Applied {
     journal: u64,
-    changes: Vec<Change>,
+    changes: Vec<SettingChange>,
 }
 
 impl HostSettings {
@@ -194,7 +194,7 @@ impl HostSettings {
         &mut self,
         sets: &BTreeMap<String, String>,
         within_s: u64,
-    ) -> Result<Vec<Change>, LabError> {
+    ) -> Result<Vec<SettingChange>, LabError> {
         self.undo()?;
         let planned = self.plan(sets)?;
         if !planned.refused.is_empty() {
@@ -292,19 +292,21 @@ fn failed(done: &Done) -> LabError {
 }
 
 /// Whether a step would only ask again for a value of which the driver made another one.
-fn is_rounded(made: &Change, step: &PlannedStep) -> bool {
+fn is_rounded(made: &SettingChange, step: &PlannedStep) -> bool {
     let is_it = made.target.to_string() == step.set && made.asked == step.new;
-    is_it && made.outcome == Outcome::Rounded
+    is_it && made.outcome == ChangeOutcome::Rounded
 }
 
 /// The changes that were not made, with the reason.
-fn not_made(changes: &[Change]) -> Vec<String> {
-    let one = |change: &Change| {
+fn not_made(changes: &[SettingChange]) -> Vec<String> {
+    let one = |change: &SettingChange| {
         let set = format!("{}={}", change.target, change.asked);
         Some(match &change.outcome {
-            Outcome::Applied | Outcome::Pending { .. } | Outcome::Rounded => return None,
-            Outcome::Ignored => format!("{set} is accepted and changes nothing"),
-            Outcome::Refused { why } => format!("{set} is refused: {why}"),
+            ChangeOutcome::Applied | ChangeOutcome::Pending { .. } | ChangeOutcome::Rounded => {
+                return None;
+            }
+            ChangeOutcome::Ignored => format!("{set} is accepted and changes nothing"),
+            ChangeOutcome::Refused { why } => format!("{set} is refused: {why}"),
         })
     };
     changes.iter().filter_map(one).collect()
@@ -349,14 +351,14 @@ mod tests {
 
     #[test]
     fn a_step_that_asks_again_for_what_was_rounded_changes_nothing_and_others_do() {
-        let made = Change {
+        let made = SettingChange {
             target: "eth0/rings".parse().unwrap(),
             before: Some("rx=256".into()),
             asked: "rx=1001".into(),
             after: Some("rx=1008".into()),
             also: String::new(),
             link: None,
-            outcome: Outcome::Rounded,
+            outcome: ChangeOutcome::Rounded,
         };
         let step = |set: &str, new: &str| PlannedStep {
             set: set.into(),
@@ -368,7 +370,7 @@ mod tests {
         assert!(is_rounded(&made, &step("eth0/rings", "rx=1001")));
         assert!(!is_rounded(&made, &step("eth0/rings", "rx=1001,tx=256")));
         assert!(!is_rounded(&made, &step("eth1/rings", "rx=1001")));
-        let applied = Change { outcome: Outcome::Applied, ..made };
+        let applied = SettingChange { outcome: ChangeOutcome::Applied, ..made };
         assert!(!is_rounded(&applied, &step("eth0/rings", "rx=1001")));
     }
 

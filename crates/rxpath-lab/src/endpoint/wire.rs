@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use rxpath_core::PathSide;
 use rxpath_host::lab::capture::scrub::HostNames;
-use rxpath_host::read::environment::HostFacts;
+use rxpath_host::read::environment::EnvironmentFacts;
 use rxpath_live::observe::Between;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::hosts::ControlCost;
@@ -198,7 +198,7 @@ pub struct Hello {
     /// CPUs, power management, kernel features.
     pub shape: HostShape,
     /// Facts for the run directory.
-    pub facts: HostFacts,
+    pub facts: EnvironmentFacts,
     /// Its network devices.
     pub devices: Vec<DeviceFacts>,
     /// The device by which the endpoint's ssh session comes, then those below it; none where that is not known.

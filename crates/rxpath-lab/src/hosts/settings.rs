@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rxpath_core::{IntoMap, PathSide};
-use rxpath_host::write::change::Change as Made;
+use rxpath_host::write::change::SettingChange;
 use rxpath_host::{Group, Target};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -75,7 +75,7 @@ impl Hosts {
         side: PathSide,
         name: &str,
         value: &str,
-    ) -> Result<Result<Vec<Made>, String>, LabError> {
+    ) -> Result<Result<Vec<SettingChange>, String>, LabError> {
         self.undo_settings()?;
         let host = &self.of(side)[0];
         let set = Sets::from([(name.to_owned(), value.to_owned())]);

@@ -1,7 +1,7 @@
 //! The CPUs of a host as far as placing threads needs to know them.
 
 use rxpath_core::{CpuList, Fact};
-use rxpath_host::read::topology::Topology;
+use rxpath_host::read::topology::CpuTopology;
 use serde::{Deserialize, Serialize};
 
 use super::offers::Offers;
@@ -40,7 +40,7 @@ impl HostShape {
     /// The shape of a host whose topology was read; `allowed` are the CPUs this process may run on.
     ///
     /// A host that does not tell its siblings, nodes or caches counts as one without them.
-    pub fn of(topology: &Topology, allowed: &CpuList) -> Self {
+    pub fn of(topology: &CpuTopology, allowed: &CpuList) -> Self {
         let first = |list: &Fact<CpuList>| list.value()?.as_slice().iter().min().copied();
         let shape = |cpu: &rxpath_host::read::topology::Cpu| CpuShape {
             cpu: cpu.cpu,

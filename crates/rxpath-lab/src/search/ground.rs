@@ -1,7 +1,7 @@
 //! Where candidates come from and are tried before the search: the lab, or the hosts of an inventory.
 
 use rxpath_core::PathSide;
-use rxpath_host::write::change::Change;
+use rxpath_host::write::change::SettingChange;
 use rxpath_tune::auto::Risk;
 use rxpath_tune::check::check;
 use rxpath_tune::effects::effects;
@@ -18,7 +18,7 @@ use crate::testbed::tuned::{self, DEVICE};
 pub type Advice = Vec<(String, String)>;
 
 /// What a setting came to: the change, none if it has this value already, or why it can't be made.
-pub type Tried = Result<Option<Change>, String>;
+pub type Tried = Result<Option<SettingChange>, String>;
 
 /// A place where settings can be tried.
 pub trait Ground {
@@ -35,7 +35,7 @@ pub trait Ground {
     fn attempt(&self, settings: &[(PathSide, &str, &str)]) -> Result<Vec<Tried>, LabError>;
 
     /// What a change risks here; `None` if no search may try it.
-    fn risk(&self, change: &Change) -> Option<Risk>;
+    fn risk(&self, change: &SettingChange) -> Option<Risk>;
 }
 
 /// The lab; each attempt makes one of its own.
@@ -73,7 +73,7 @@ impl Ground for InLab<'_> {
     }
 
     /// Each trial has a new lab, and nobody else uses it.
-    fn risk(&self, _: &Change) -> Option<Risk> {
+    fn risk(&self, _: &SettingChange) -> Option<Risk> {
         Some(Risk::None)
     }
 }
@@ -97,7 +97,7 @@ impl Ground for Hosts {
         settings.iter().map(one).collect()
     }
 
-    fn risk(&self, change: &Change) -> Option<Risk> {
+    fn risk(&self, change: &SettingChange) -> Option<Risk> {
         let before = change.before.as_deref().unwrap_or_default();
         let after = change.after.as_deref().unwrap_or(&change.asked);
         Risk::of(&effects(&change.target, None, (before, after)))

@@ -2,7 +2,7 @@
 //! hosts.
 
 use rxpath_host::pairs::Pairs;
-use rxpath_host::write::change::Outcome;
+use rxpath_host::write::change::ChangeOutcome;
 use rxpath_tune::plan::NoStep;
 
 use super::candidates::{Available, tuned_name};
@@ -45,17 +45,17 @@ impl InVariant<'_> {
             let after = change.after.clone().unwrap_or_default();
             match change.outcome {
                 // One of several that has this value already contradicts no other candidate.
-                Outcome::Applied if change.before == change.after => {}
-                Outcome::Applied | Outcome::Pending { .. } => sets.push(set.clone()),
-                Outcome::Rounded => {
+                ChangeOutcome::Applied if change.before == change.after => {}
+                ChangeOutcome::Applied | ChangeOutcome::Pending { .. } => sets.push(set.clone()),
+                ChangeOutcome::Rounded => {
                     let key = set.split_once('=').map_or(set.as_str(), |(key, _)| key);
                     sets.push(format!("{key}={}", value_of(&after)));
                 }
-                Outcome::Ignored => {
+                ChangeOutcome::Ignored => {
                     let why = format!("the kernel accepts {name}={value} and leaves {after}");
                     return Ok(Err(why.into()));
                 }
-                Outcome::Refused { why } => {
+                ChangeOutcome::Refused { why } => {
                     return Ok(Err(format!("{name}={value} is refused: {why}").into()));
                 }
             }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::read::steering::cpu::{cpu_of, end};
-use rxpath_host::read::steering::{Flow, Protocol};
+use rxpath_host::read::steering::{Flow, FlowProtocol};
 use rxpath_record::manifest::FlowCpu;
 
 use crate::error::LabError;
@@ -21,7 +21,7 @@ pub fn landing(
     flows: &[(SocketAddr, SocketAddr)],
 ) -> Result<Vec<FlowCpu>, LabError> {
     let one = |&(from, to): &(SocketAddr, SocketAddr)| {
-        let flow = Flow { source: from, destination: to, protocol: Protocol::Udp };
+        let flow = Flow { source: from, destination: to, protocol: FlowProtocol::Udp };
         // A socket belongs to the namespace of the thread that opened it, wherever it is used then.
         let receiver = rx.run(move |_| end(to))??;
         let sender = tx.run(move |_| end(from))??;

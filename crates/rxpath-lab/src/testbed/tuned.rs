@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::pairs::Pairs;
 use rxpath_host::read::sysfs::device::parse_mask;
-use rxpath_host::write::change::Change;
+use rxpath_host::write::change::SettingChange;
 use rxpath_host::write::setter::{HostSetter, Setter};
 use rxpath_host::{Group, HostError, Knob, Target};
 
@@ -49,7 +49,10 @@ pub fn is_of_namespace(target: &Target) -> bool {
 ///
 /// # Errors
 /// The first that is refused, ignored or rounded, with what came instead.
-pub fn set_all(ns: &Namespace, wanted: &BTreeMap<String, String>) -> Result<Vec<Change>, LabError> {
+pub fn set_all(
+    ns: &Namespace,
+    wanted: &BTreeMap<String, String>,
+) -> Result<Vec<SettingChange>, LabError> {
     let mut changes = Vec::new();
     for (name, value) in wanted {
         changes.push(set(ns, name, value)?.applied()?);
@@ -61,7 +64,7 @@ pub fn set_all(ns: &Namespace, wanted: &BTreeMap<String, String>) -> Result<Vec<
 ///
 /// # Errors
 /// Where it can't be read: there is no such setting here.
-pub fn set(ns: &Namespace, name: &str, value: &str) -> Result<Change, LabError> {
+pub fn set(ns: &Namespace, name: &str, value: &str) -> Result<SettingChange, LabError> {
     let knob = knob(name).map_err(|what| LabError::Internal { what })?;
     let value = match &knob.part {
         None => value.trim().to_owned(),
@@ -74,7 +77,7 @@ pub fn set(ns: &Namespace, name: &str, value: &str) -> Result<Change, LabError> 
     Ok(ns.run(move |_| write(&knob.target, &value))??)
 }
 
-fn write(target: &Target, value: &str) -> Result<Change, HostError> {
+fn write(target: &Target, value: &str) -> Result<SettingChange, HostError> {
     let mut setter = HostSetter::default();
     let read = |setter: &mut HostSetter| -> Result<Option<String>, HostError> {
         Ok(setter.read(target)?.map(|whole| target.as_far_as(&whole, value)))
@@ -84,11 +87,11 @@ fn write(target: &Target, value: &str) -> Result<Change, HostError> {
     match setter.write(target, value) {
         Ok(()) => {
             let after = read(&mut setter)?;
-            Ok(Change::judge(target.clone(), before, &asked, after))
+            Ok(SettingChange::judge(target.clone(), before, &asked, after))
         }
         Err(error) => {
             let after = read(&mut setter).ok().flatten();
-            Ok(Change::refused(target.clone(), before, &asked, (after, error.reason())))
+            Ok(SettingChange::refused(target.clone(), before, &asked, (after, error.reason())))
         }
     }
 }

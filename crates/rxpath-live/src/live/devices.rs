@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
-use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::NetworkLink;
 use rxpath_host::read::sysfs::device;
 use rxpath_record::counters::{Moved, name};
 use rxpath_record::evidence::{AnyProtocol, CpuDistribution};
@@ -47,22 +47,24 @@ impl Carried {
 }
 
 /// From the devices at both ends.
-pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
+pub(crate) fn carried(before: &[NetworkLink], now: &[NetworkLink]) -> Carried {
     let lowest = lowest(now);
-    let lowest: Vec<&Link> = now.iter().filter(|link| lowest.contains(&link.index)).collect();
-    let old: BTreeMap<u32, &Link> = before.iter().map(|link| (link.index, link)).into_map();
-    let moved = |link: &Link, name: &str| {
+    let lowest: Vec<&NetworkLink> =
+        now.iter().filter(|link| lowest.contains(&link.index)).collect();
+    let old: BTreeMap<u32, &NetworkLink> = before.iter().map(|link| (link.index, link)).into_map();
+    let moved = |link: &NetworkLink, name: &str| {
         let then = old.get(&link.index).and_then(|old| old.stat(name));
         // A driver that was reset counts from 0 again.
         link.stat(name).zip(then).and_then(|(now, then)| now.checked_sub(then)).unwrap_or(0)
     };
     let took: u64 = lowest.iter().map(|link| moved(link, "rx.packets")).sum();
-    let carries = |link: &&&Link| {
+    let carries = |link: &&&NetworkLink| {
         let packets = moved(link, "rx.packets");
         packets > 0 && packets as f64 >= CARRIES_RATIO * took as f64
     };
     let names = lowest.iter().filter(carries).map(|link| link.name.clone()).collect();
-    let lost = |link: &Link| name::RING.iter().map(|name| moved(link, name)).max().unwrap_or(0);
+    let lost =
+        |link: &NetworkLink| name::RING.iter().map(|name| moved(link, name)).max().unwrap_or(0);
     let losing: Vec<&str> =
         lowest.iter().filter(|link| lost(link) > 0).map(|link| link.name.as_str()).collect();
     let packets: u64 = lowest.iter().map(|link| lost(link)).sum();
@@ -74,7 +76,8 @@ pub(crate) fn carried(before: &[Link], now: &[Link]) -> Carried {
         let drop = Drop::counted(Place::Ring, counter, packets);
         AnyProtocol { drop, of_packets: took + packets }
     });
-    let refused: Vec<&&Link> = lowest.iter().filter(|link| moved(link, "rx.dropped") > 0).collect();
+    let refused: Vec<&&NetworkLink> =
+        lowest.iter().filter(|link| moved(link, "rx.dropped") > 0).collect();
     let refused = (
         refused.iter().map(|link| link.name.clone()).collect(),
         refused.iter().map(|link| moved(link, "rx.dropped")).sum(),
@@ -107,18 +110,18 @@ pub(crate) fn spread(root: &Root, names: &[String], moved: &Moved) -> CpuDistrib
 mod tests {
     use super::*;
 
-    fn link(index: u32, name: &str, kind: Option<&str>, received: u64) -> Link {
-        Link {
+    fn link(index: u32, name: &str, kind: Option<&str>, received: u64) -> NetworkLink {
+        NetworkLink {
             index,
             name: name.into(),
             kind: kind.map(str::to_owned),
             stats: vec![("rx.packets", received), ("rx.missed_errors", 0), ("rx.fifo_errors", 0)],
-            ..Link::default()
+            ..NetworkLink::default()
         }
     }
 
     /// A NIC that took 1,000 packets, and all that may stand on top of it and count them again.
-    fn host(received: u64) -> Vec<Link> {
+    fn host(received: u64) -> Vec<NetworkLink> {
         let mut loopback = link(1, "lo", None, 7 * received);
         loopback.flags = libc_loopback();
         let mut port = link(2, "eth0", None, received);

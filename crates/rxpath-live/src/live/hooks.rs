@@ -10,13 +10,14 @@ use rxpath_host::netlink::Netlink;
 use rxpath_host::read::ioctl::driver_stats;
 use rxpath_host::read::netlink::netfilter::Family;
 use rxpath_host::read::netlink::nft_tables::is_loaded;
-use rxpath_host::read::netlink::{Link, Qdisc, XdpMode};
+use rxpath_host::read::netlink::{DeviceQdisc, NetworkLink, XdpMode};
 use rxpath_host::read::tcx;
 use rxpath_host::{HostError, Root};
 
 /// What may be lost in them unseen; `reasons` when the kernel's drop reasons are watched, which name tc's drops.
-pub(crate) fn unseen(root: &Root, links: &[Link], reasons: bool) -> Vec<String> {
-    let up: Vec<&Link> = links.iter().filter(|link| link.is_up() && link.name != "lo").collect();
+pub(crate) fn unseen(root: &Root, links: &[NetworkLink], reasons: bool) -> Vec<String> {
+    let up: Vec<&NetworkLink> =
+        links.iter().filter(|link| link.is_up() && link.name != "lo").collect();
     let mut all: Vec<String> = xdp(&up).into_iter().collect();
     if !reasons {
         all.extend(tc(&up, qdiscs()));
@@ -28,8 +29,9 @@ pub(crate) fn unseen(root: &Root, links: &[Link], reasons: bool) -> Vec<String> 
 }
 
 /// Everything that hangs in front of IP and may drop, in words; nothing where there is nothing.
-pub fn attached(root: &Root, links: &[Link]) -> Vec<String> {
-    let up: Vec<&Link> = links.iter().filter(|link| link.is_up() && link.name != "lo").collect();
+pub fn attached(root: &Root, links: &[NetworkLink]) -> Vec<String> {
+    let up: Vec<&NetworkLink> =
+        links.iter().filter(|link| link.is_up() && link.name != "lo").collect();
     let with = up.iter().filter(|link| !link.xdp.is_empty());
     let mut all: Vec<String> = with.map(|link| xdp_program(&link.name)).collect();
     all.extend(tc(&up, qdiscs()));
@@ -47,8 +49,9 @@ pub fn xdp_program(device: &str) -> String {
 const TUNNELS: [&str; 5] = ["vxlan", "geneve", "wireguard", "gtp", "bareudp"];
 
 /// What a tunnel refuses (another network id, an unknown key) has a reason, and no counter of UDP's.
-fn tunnels(links: &[&Link]) -> Option<String> {
-    let is_one = |link: &&&Link| link.kind.as_deref().is_some_and(|kind| TUNNELS.contains(&kind));
+fn tunnels(links: &[&NetworkLink]) -> Option<String> {
+    let is_one =
+        |link: &&&NetworkLink| link.kind.as_deref().is_some_and(|kind| TUNNELS.contains(&kind));
     let names: Vec<&str> = links.iter().filter(is_one).map(|link| link.name.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
@@ -60,7 +63,7 @@ fn tunnels(links: &[&Link]) -> Option<String> {
 
 /// What drivers count of their XDP programs' drops, of devices that have one (veth `rx_queue_N_xdp_drops`, igb and ice
 /// `xdp_drop`, mlx5 `rx_xdp_drop`): programs in generic mode are counted by none.
-pub(super) fn xdp_drops(links: &[Link]) -> BTreeMap<String, u64> {
+pub(super) fn xdp_drops(links: &[NetworkLink]) -> BTreeMap<String, u64> {
     let with = links.iter().filter(|link| link.is_up() && !link.xdp.is_empty());
     with.filter_map(|link| {
         let counted = driver_stats(&link.name).ok()?;
@@ -83,8 +86,8 @@ pub(super) fn dropped([before, now]: [&BTreeMap<String, u64>; 2]) -> Vec<(String
     moved.filter(|(_, packets)| *packets > 0).collect()
 }
 
-fn xdp(links: &[&Link]) -> Option<String> {
-    let counted = |link: &Link| {
+fn xdp(links: &[&NetworkLink]) -> Option<String> {
+    let counted = |link: &NetworkLink| {
         link.xdp.iter().all(|program| program.mode == XdpMode::Native)
             && driver_stats(&link.name)
                 .is_ok_and(|all| all.iter().any(|(name, _)| name.contains("xdp_drop")))
@@ -99,11 +102,11 @@ fn xdp(links: &[&Link]) -> Option<String> {
     })
 }
 
-fn qdiscs() -> Result<Vec<Qdisc>, HostError> {
+fn qdiscs() -> Result<Vec<DeviceQdisc>, HostError> {
     Netlink::route().and_then(|mut route| route.qdiscs())
 }
 
-fn tc(links: &[&Link], qdiscs: Result<Vec<Qdisc>, HostError>) -> Option<String> {
+fn tc(links: &[&NetworkLink], qdiscs: Result<Vec<DeviceQdisc>, HostError>) -> Option<String> {
     let qdiscs = match qdiscs {
         Ok(qdiscs) => qdiscs,
         // A kernel without tc has no such request.
@@ -114,7 +117,7 @@ fn tc(links: &[&Link], qdiscs: Result<Vec<Qdisc>, HostError>) -> Option<String> 
                 .then(|| format!("what filters at tc ingress drop: {error}"));
         }
     };
-    let hooked = |link: &Link| {
+    let hooked = |link: &NetworkLink| {
         let own = qdiscs.iter().filter(|qdisc| qdisc.index == link.index);
         own.into_iter().any(|qdisc| ["ingress", "clsact"].contains(&qdisc.kind.as_str()))
     };
@@ -134,7 +137,7 @@ fn tc(links: &[&Link], qdiscs: Result<Vec<Qdisc>, HostError>) -> Option<String> 
 }
 
 /// Rules of the bridge family act on what bridges pass up, and IP's counters have none of it.
-fn bridge(root: &Root, links: &[&Link]) -> Option<String> {
+fn bridge(root: &Root, links: &[&NetworkLink]) -> Option<String> {
     let bridges = links.iter().filter(|link| link.kind.as_deref() == Some("bridge"));
     let names: Vec<&str> = bridges.map(|link| link.name.as_str()).collect();
     if names.is_empty() || !is_loaded(root).unwrap_or(true) {
@@ -150,7 +153,7 @@ fn bridge(root: &Root, links: &[&Link]) -> Option<String> {
     }
 }
 
-fn netfilter(root: &Root, links: &[&Link]) -> Option<String> {
+fn netfilter(root: &Root, links: &[&NetworkLink]) -> Option<String> {
     let what = "what netfilter's ingress hooks drop";
     let names: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
     let mut netlink = match Netlink::netfilter() {
@@ -200,7 +203,7 @@ mod tests {
             Err(HostError::Kernel { op, errno: errno as i32, extack: None })
         };
         // No kernel has a device of this number.
-        let link = Link { index: 4_000_000, name: "eth9".into(), ..Link::default() };
+        let link = NetworkLink { index: 4_000_000, name: "eth9".into(), ..NetworkLink::default() };
         let told = tc(&[&link], refused(Errno::EPERM)).unwrap();
         assert!(told.starts_with("what filters at tc ingress drop: list qdiscs"), "{told}");
         assert_eq!(tc(&[], refused(Errno::EPERM)), None);
@@ -211,10 +214,10 @@ mod tests {
 
     #[test]
     fn a_tunnel_may_refuse_what_udp_counts_as_delivered() {
-        let link = |name: &str, kind: &str| Link {
+        let link = |name: &str, kind: &str| NetworkLink {
             name: name.into(),
             kind: Some(kind.into()),
-            ..Link::default()
+            ..NetworkLink::default()
         };
         let (veth, vxlan) = (link("veth0", "veth"), link("vx0", "vxlan"));
         assert_eq!(tunnels(&[&veth]), None);

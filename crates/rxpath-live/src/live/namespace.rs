@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rxpath_host::lab::netns::NETNS_DIR;
-use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::NetworkLink;
 
 /// Fewer packets than this per second, or than this share of all, are the readings' difference in time.
 const LEAST_PPS: f64 = 100.0;
@@ -31,11 +31,11 @@ pub(super) fn name() -> String {
 /// where that is too little to be sure.
 pub(super) fn elsewhere(
     [processed, by_ip]: [u64; 2],
-    links: Option<(&[Link], &[Link])>,
+    links: Option<(&[NetworkLink], &[NetworkLink])>,
     seconds: f64,
 ) -> Option<f64> {
     let (before, now) = links?;
-    let moved = |link: &Link| {
+    let moved = |link: &NetworkLink| {
         let then = before.iter().find(|old| old.index == link.index);
         let then = then.and_then(|old| old.stat("rx.packets")).unwrap_or(0);
         link.stat("rx.packets").and_then(|count| count.checked_sub(then)).unwrap_or(0)
@@ -51,8 +51,12 @@ pub(super) fn elsewhere(
 mod tests {
     use super::*;
 
-    fn links(received: u64) -> Vec<Link> {
-        let one = |index| Link { index, stats: vec![("rx.packets", received)], ..Link::default() };
+    fn links(received: u64) -> Vec<NetworkLink> {
+        let one = |index| NetworkLink {
+            index,
+            stats: vec![("rx.packets", received)],
+            ..NetworkLink::default()
+        };
         vec![one(1), one(2)]
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::NetworkLink;
 
 use super::hooks;
 
@@ -29,7 +29,12 @@ pub(crate) struct Unseen {
 
 impl Unseen {
     /// What may have been lost unseen between `before` and `now`; `reasons` when the kernel's drop reasons are watched.
-    pub(crate) fn between(&mut self, before: &[Link], now: &[Link], reasons: bool) -> Vec<String> {
+    pub(crate) fn between(
+        &mut self,
+        before: &[NetworkLink],
+        now: &[NetworkLink],
+        reasons: bool,
+    ) -> Vec<String> {
         let devices = now.iter().map(|link| (link.index, link.is_up())).into_map();
         if self.left == 0 || devices != self.devices {
             self.hooks = hooks::unseen(&Root::host(), now, reasons);
@@ -41,10 +46,10 @@ impl Unseen {
     }
 
     /// Rings of veth pairs that are polled: what a full one drops is counted at the other end, as `tx.dropped`.
-    fn rings(&self, before: &[Link], now: &[Link]) -> Option<String> {
+    fn rings(&self, before: &[NetworkLink], now: &[NetworkLink]) -> Option<String> {
         let old: BTreeMap<u32, Option<u64>> =
             before.iter().map(|link| (link.index, link.stat("rx.packets"))).into_map();
-        let took = |link: &&Link| {
+        let took = |link: &&NetworkLink| {
             self.polled.contains(&link.index)
                 && old.get(&link.index).is_some_and(|was| *was != link.stat("rx.packets"))
         };
@@ -60,9 +65,9 @@ impl Unseen {
 
 /// veths that are polled. Without NAPI a veth has no ring: its packets go to the backlog. Where that is not known it may
 /// have one.
-fn polled(links: &[Link]) -> Vec<u32> {
+fn polled(links: &[NetworkLink]) -> Vec<u32> {
     let mut generic = Netlink::generic();
-    let mut is_polled = |link: &Link| {
+    let mut is_polled = |link: &NetworkLink| {
         !generic.as_mut().is_ok_and(|it| it.napis(link.index).is_ok_and(|napis| napis.is_empty()))
     };
     let veths = links.iter().filter(|link| link.kind.as_deref() == Some("veth"));
@@ -73,13 +78,13 @@ fn polled(links: &[Link]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    fn veth(index: u32, received: u64) -> Link {
-        Link {
+    fn veth(index: u32, received: u64) -> NetworkLink {
+        NetworkLink {
             index,
             name: format!("veth{index}"),
             kind: Some("veth".into()),
             stats: vec![("rx.packets", received)],
-            ..Link::default()
+            ..NetworkLink::default()
         }
     }
 
@@ -109,7 +114,8 @@ mod tests {
         assert!(!unseen.between(&[], &[], true).contains(&made_up));
         assert_eq!(unseen.left, WINDOWS - 1);
         unseen.hooks = vec![made_up.clone()];
-        let there = [Link { index: 4_000_000, name: "none".into(), ..Link::default() }];
+        let there =
+            [NetworkLink { index: 4_000_000, name: "none".into(), ..NetworkLink::default() }];
         assert!(!unseen.between(&[], &there, true).contains(&made_up));
     }
 }

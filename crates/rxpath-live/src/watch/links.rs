@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use rxpath_core::IntoMap;
-use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::NetworkLink;
 use rxpath_record::counters::name;
 
 use crate::live::Around;
@@ -23,7 +23,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(link: &Link) -> Self {
+    fn of(link: &NetworkLink) -> Self {
         let stat = |name: &str| link.stat(name).unwrap_or(0);
         Self {
             packets: stat("rx.packets"),
@@ -56,15 +56,15 @@ struct Standing {
 #[derive(Debug, PartialEq, Eq)]
 struct Device {
     name: String,
-    /// See [`Link::state`].
+    /// See [`NetworkLink::state`].
     state: u32,
     /// A carrier that was lost and is back may have another speed.
     carrier_changes: Option<u32>,
 }
 
 impl Standing {
-    fn of<'a>(links: impl Iterator<Item = &'a Link>) -> Self {
-        let device = |link: &Link| Device {
+    fn of<'a>(links: impl Iterator<Item = &'a NetworkLink>) -> Self {
+        let device = |link: &NetworkLink| Device {
             name: link.name.clone(),
             state: link.state(),
             carrier_changes: link.carrier_changes,
@@ -132,7 +132,7 @@ pub struct LinkRates {
 impl Links {
     /// From the devices as they are at the beginning.
     pub fn start(around: &Around) -> Self {
-        let counts = |link: &Link| (link.index, Counts::of(link));
+        let counts = |link: &NetworkLink| (link.index, Counts::of(link));
         let before: BTreeMap<u32, Counts> =
             of(around).map_or_else(|_| BTreeMap::new(), |all| all.map(counts).into_map());
         let standing = of(around).map(Standing::of).unwrap_or_default();
@@ -177,7 +177,7 @@ impl Links {
 }
 
 /// All devices but loopback.
-fn of(around: &Around) -> Result<impl Iterator<Item = &Link>, String> {
+fn of(around: &Around) -> Result<impl Iterator<Item = &NetworkLink>, String> {
     let links = around.links.as_ref().map_err(Clone::clone)?;
     Ok(links.iter().filter(|link| !is_loopback(link)))
 }
@@ -222,12 +222,12 @@ mod tests {
         const UP: u32 = 1;
         const RUNNING: u32 = 1 << 6;
         const PROMISCUOUS: u32 = 1 << 8;
-        let link = |index, flags, carriers| Link {
+        let link = |index, flags, carriers| NetworkLink {
             index,
             flags,
             name: format!("eth{index}"),
             carrier_changes: Some(carriers),
-            ..Link::default()
+            ..NetworkLink::default()
         };
         let mut standing = Standing::of([link(2, UP, 0)].iter());
         for (links, changes, what) in [
@@ -237,7 +237,11 @@ mod tests {
             (vec![link(2, UP | RUNNING, 2)], 2, "the carrier was away within a window"),
             (vec![link(2, UP | RUNNING, 2), link(3, 0, 0), link(4, 0, 0)], 3, "two came"),
             (vec![link(2, UP | RUNNING, 2)], 4, "they went"),
-            (vec![Link { name: "lan0".into(), ..link(2, UP | RUNNING, 2) }], 5, "another name"),
+            (
+                vec![NetworkLink { name: "lan0".into(), ..link(2, UP | RUNNING, 2) }],
+                5,
+                "another name",
+            ),
         ] {
             standing.becomes(Standing::of(links.iter()));
             assert_eq!(standing.changes, changes, "{what}");
@@ -254,7 +258,7 @@ mod tests {
             ("rx.length_errors", 2),
             ("rx.dropped", 300),
         ];
-        let counts = Counts::of(&Link { stats, ..Link::default() });
+        let counts = Counts::of(&NetworkLink { stats, ..NetworkLink::default() });
         assert_eq!(counts, Counts { packets: 10, ring: 4, damaged: 2, dropped: 300 });
         let mut rates = LinkRates::default();
         rates.add("eth0", counts, counts, 2.0);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use rxpath_core::Fact;
 use rxpath_host::read::nic::{self, Nic};
-use rxpath_host::read::queue_map::{self, DeviceQueues, QueueRate, Row, Shared};
+use rxpath_host::read::queue_map::{self, DeviceQueues, HostTables, QueueRate, Row};
 use rxpath_host::read::sysfs;
 use rxpath_host::{HostError, Root};
 use rxpath_record::watch::QueueRow;
@@ -22,7 +22,7 @@ pub struct QueueSampler {
     reader: Result<nic::Reader, String>,
     nics: BTreeMap<String, Nic>,
     before: Vec<DeviceQueues>,
-    topology: Shared,
+    topology: HostTables,
     at: Instant,
     windows: u32,
 }
@@ -33,7 +33,7 @@ impl QueueSampler {
             reader: nic::Reader::open().map_err(|error| error.to_string()),
             nics: BTreeMap::new(),
             before: Vec::new(),
-            topology: Shared::read(root),
+            topology: HostTables::read(root),
             at: Instant::now(),
             windows: 0,
         };

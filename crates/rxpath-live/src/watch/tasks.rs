@@ -91,7 +91,7 @@ fn by_scheduler(window: &Window<'_>) -> Vec<TaskRow> {
     let Some(usage) = &window.used.usage else { return Vec::new() };
     let why = window.seen.err().unwrap_or("not measured");
     let span_ns = usage.span_ns.max(1) as f64;
-    let row = |thread: &rxpath_host::read::thread::usage::ThreadUse| TaskRow {
+    let row = |thread: &rxpath_host::read::thread::usage::ThreadCpuTime| TaskRow {
         pid: thread.tid as u32,
         process: thread.pid as u32,
         comm: thread.comm.clone(),

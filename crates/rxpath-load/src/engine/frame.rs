@@ -121,8 +121,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn hop(vlan_id: Option<u16>) -> NextHop {
-        let device =
-            rxpath_host::read::netlink::Link { mac: vec![2, 0, 0, 0, 0, 1], ..Default::default() };
+        let device = rxpath_host::read::netlink::NetworkLink {
+            mac: vec![2, 0, 0, 0, 0, 1],
+            ..Default::default()
+        };
         NextHop { device, vlan_id, mtu: 1500, mac: [2, 0, 0, 0, 0, 2] }
     }
 

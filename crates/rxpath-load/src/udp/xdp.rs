@@ -5,7 +5,7 @@ use std::io;
 use rxpath_core::Bytes;
 use rxpath_host::HostError;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::NetworkLink;
 use rxpath_host::read::netlink::netdev::QueueKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -129,7 +129,7 @@ pub(crate) struct Opened {
 
 /// Opens one socket for each of `threads` threads, for frames of `longest` bytes.
 pub(crate) fn open(
-    device: &Link,
+    device: &NetworkLink,
     side: Side,
     options: &XdpOptions,
     threads: usize,
@@ -171,7 +171,11 @@ pub(crate) fn open(
     Ok(Opened { sockets, settings })
 }
 
-fn open_one(device: &Link, shape: Shape, mode: XskMode) -> Result<(Xsk, Vec<Frame>), LoadError> {
+fn open_one(
+    device: &NetworkLink,
+    shape: Shape,
+    mode: XskMode,
+) -> Result<(Xsk, Vec<Frame>), LoadError> {
     let refused = |refusal| refused(&device.name, shape, mode, refusal);
     if mode != XskMode::Copy {
         match Xsk::open(shape, Copying::None) {
@@ -187,7 +191,7 @@ fn open_one(device: &Link, shape: Shape, mode: XskMode) -> Result<(Xsk, Vec<Fram
 }
 
 /// Queues in use; older kernels tell only how many there can be.
-pub(crate) fn queue_count(device: &Link, side: Side) -> u32 {
+pub(crate) fn queue_count(device: &NetworkLink, side: Side) -> u32 {
     let (kind, known) = match side {
         Side::Send => (QueueKind::Tx, device.tx_queues),
         Side::Receive => (QueueKind::Rx, device.rx_queues),

@@ -6,7 +6,7 @@ use rxpath_core::Fact;
 use rxpath_host::Root;
 use rxpath_host::error::fact;
 use rxpath_host::read::nic::{self, Nic};
-use rxpath_host::read::queue_map::{self, DeviceQueues, Lines, Shared};
+use rxpath_host::read::queue_map::{self, DeviceQueues, HostTables, Lines};
 use rxpath_host::read::sysfs;
 
 use super::irq::{self, Irq};
@@ -28,7 +28,7 @@ pub struct Device {
     /// Name.
     pub name: String,
     /// What sysfs shows: queues with their masks, MTU, NUMA node, statistics.
-    pub sysfs: sysfs::device::Device,
+    pub sysfs: sysfs::device::SysfsDevice,
     /// `ARPHRD_*`.
     pub hardware_type: Fact<u32>,
     /// `IFF_*` (hexadecimal in sysfs).
@@ -115,7 +115,7 @@ impl Device {
 }
 
 /// The devices, and those that could not be read.
-pub(super) fn all(root: &Root, shared: &Shared) -> (Vec<Device>, Vec<(String, String)>) {
+pub(super) fn all(root: &Root, shared: &HostTables) -> (Vec<Device>, Vec<(String, String)>) {
     let names = match sysfs::device::names(root) {
         Ok(names) => names,
         Err(error) => return (Vec::new(), vec![(NO_DEVICES.into(), error.to_string())]),
@@ -140,7 +140,7 @@ pub(super) fn all(root: &Root, shared: &Shared) -> (Vec<Device>, Vec<(String, St
     (devices, lost)
 }
 
-fn one(root: &Root, sysfs: sysfs::device::Device, nic: Nic, shared: &Shared) -> Device {
+fn one(root: &Root, sysfs: sysfs::device::SysfsDevice, nic: Nic, shared: &HostTables) -> Device {
     let name = sysfs.name.clone();
     let lines = Lines::new(root, &name, &nic, shared);
     let queues = queue_map::of(&sysfs.steering(), &nic, &lines, &name);

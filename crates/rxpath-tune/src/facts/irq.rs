@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_core::{Fact, IntoMap};
 use rxpath_host::Root;
-use rxpath_host::read::queue_map::{DeviceQueues, Shared};
+use rxpath_host::read::queue_map::{DeviceQueues, HostTables};
 use rxpath_host::read::sysfs::irq::{self, Masks};
 
 /// One interrupt of a device.
@@ -26,7 +26,7 @@ pub struct Irq {
 pub(super) fn of(
     root: &Root,
     name: &str,
-    shared: &Shared,
+    shared: &HostTables,
     queues: &DeviceQueues,
 ) -> Fact<Vec<Irq>> {
     let served: BTreeMap<u32, u32> = queues
@@ -36,13 +36,14 @@ pub(super) fn of(
         .filter_map(|row| Some((row.irq.value()?.irq, row.queue)))
         .into_map();
     shared.of_device(root, name).map(|rows| {
-        let one = |(number, row): (u32, &rxpath_host::read::procfs::interrupts::Interrupt)| Irq {
-            number,
-            about: row.about.clone(),
-            taken_total: row.counts.iter().sum(),
-            masks: irq::read(root, number),
-            queue: served.get(&number).copied(),
-        };
+        let one =
+            |(number, row): (u32, &rxpath_host::read::procfs::interrupts::InterruptRow)| Irq {
+                number,
+                about: row.about.clone(),
+                taken_total: row.counts.iter().sum(),
+                masks: irq::read(root, number),
+                queue: served.get(&number).copied(),
+            };
         rows.into_iter().map(one).collect()
     })
 }

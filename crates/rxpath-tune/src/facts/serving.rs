@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::{CpuList, Fact, IntoMap};
-use rxpath_host::read::topology::Topology;
+use rxpath_host::read::topology::CpuTopology;
 
 use super::{Device, Gap, HostFacts, Irq, RequiredFact};
 
@@ -26,7 +26,7 @@ pub struct Serving {
 }
 
 /// CPUs that are kept from work for the whole host; a kernel without `nohz_full` was built without it.
-fn kept_free(topology: &Topology) -> Result<BTreeSet<u32>, Gap> {
+fn kept_free(topology: &CpuTopology) -> Result<BTreeSet<u32>, Gap> {
     let isolated = (&topology.isolated).known()?;
     let without_tick = match &topology.nohz_full {
         Fact::Absent { .. } => &CpuList::default(),
@@ -37,7 +37,7 @@ fn kept_free(topology: &Topology) -> Result<BTreeSet<u32>, Gap> {
 
 /// CPUs that may do work for the whole host, in the order of their numbers: all that are online where every CPU is kept
 /// free.
-pub fn host_wide(topology: &Topology) -> Result<Vec<u32>, Gap> {
+pub fn host_wide(topology: &CpuTopology) -> Result<Vec<u32>, Gap> {
     let kept = kept_free(topology)?;
     let online = topology.online.as_slice();
     let keeping: Vec<u32> = online.iter().copied().filter(|cpu| !kept.contains(cpu)).collect();
@@ -59,7 +59,7 @@ impl HostFacts {
 }
 
 /// One thread of each core before the others.
-fn cores_first(topology: &Topology, cpus: Vec<u32>) -> Vec<u32> {
+fn cores_first(topology: &CpuTopology, cpus: Vec<u32>) -> Vec<u32> {
     let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
     let mut ranked: Vec<(usize, u32)> = cpus
         .into_iter()

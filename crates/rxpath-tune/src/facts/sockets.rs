@@ -29,7 +29,7 @@ pub(super) fn udp_ports(
             Err(_) => {}
         }
     }
-    let is_wanted = |socket: &udp::Socket| {
+    let is_wanted = |socket: &udp::ProcfsUdpSocket| {
         wanted.as_ref().is_none_or(|wanted| {
             u32::try_from(socket.inode).is_ok_and(|inode| wanted.contains(&inode))
         })

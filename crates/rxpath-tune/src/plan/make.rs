@@ -4,7 +4,7 @@
 use std::fmt;
 
 use rxpath_host::pairs::Pairs;
-use rxpath_host::write::change::{Change, Outcome, same_of};
+use rxpath_host::write::change::{ChangeOutcome, SettingChange, same_of};
 use rxpath_host::write::setter::Setter;
 use rxpath_host::{Group, HostError, Knob, Target};
 
@@ -107,8 +107,8 @@ fn add<S: Setter>(setter: &mut S, request: &ChangeRequest, plan: &mut Plan) -> R
     }
     limits::within(target, (&whole, &new), &setter.bounds(target))?;
     let asked = setter.spell_out(target, &new).map_err(|error| error.reason())?;
-    let now = Change::judge(target.clone(), Some(whole.clone()), &asked, Some(whole));
-    if now.outcome == Outcome::Applied {
+    let now = SettingChange::judge(target.clone(), Some(whole.clone()), &asked, Some(whole));
+    if now.outcome == ChangeOutcome::Applied {
         return Err(NoStep::Already);
     }
     let because = vec![request.because.clone()];

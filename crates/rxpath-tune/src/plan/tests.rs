@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use rxpath_host::read::identity::Identity;
-use rxpath_host::write::change::Outcome;
-use rxpath_host::write::journal::{Contents, Entry, Journal, Undo};
+use rxpath_host::write::change::ChangeOutcome::{self, Applied, Ignored, Refused, Rounded};
+use rxpath_host::write::journal::{Contents, Journal, JournalEntry, Undo};
 use rxpath_host::write::setter::{Bounds, Setter};
 use rxpath_host::{Root, pairs::Pairs};
 
@@ -279,7 +279,7 @@ fn a_stale_plan_writes_nothing() {
     assert!(error.contains("at most 4096"), "{error}");
 }
 
-fn run(host: &mut FakeHost, plan: &Plan, journal: &mut Journal) -> Vec<Outcome> {
+fn run(host: &mut FakeHost, plan: &Plan, journal: &mut Journal) -> Vec<ChangeOutcome> {
     ready(host, &plan.steps).unwrap();
     let root = Root::host();
     let applied = apply(journal, host, (&plan.steps, &root), &mut |_| Ok(()));
@@ -303,9 +303,9 @@ fn each_step_is_told_as_the_kernel_made_it() {
         ],
     );
     let outcomes = run(&mut host, &plan, &mut journal);
-    let refused = Outcome::Refused { why: "Invalid argument (os error 22): no odd budgets".into() };
-    assert_eq!(outcomes, [Outcome::Rounded, Outcome::Ignored, Outcome::Applied, refused]);
-    let open: Vec<bool> = journal.entries().iter().map(Entry::is_open).collect();
+    let refused = Refused { why: "Invalid argument (os error 22): no odd budgets".into() };
+    assert_eq!(outcomes, [Rounded, Ignored, Applied, refused]);
+    let open: Vec<bool> = journal.entries().iter().map(JournalEntry::is_open).collect();
     assert_eq!(open, [true, false, true, false], "what came to nothing is not in force");
     let stands: Vec<Standing> =
         verify(&mut host, journal.contents()).into_iter().map(|one| one.standing).collect();

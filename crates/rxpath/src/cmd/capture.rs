@@ -2,7 +2,7 @@
 
 use rxpath_core::number::si;
 use rxpath_host::HostError;
-use rxpath_host::lab::capture::{Captured, LeftOut, capture};
+use rxpath_host::lab::capture::{Captured, OmittedFile, capture};
 
 use crate::cmd::prelude::*;
 
@@ -59,9 +59,10 @@ fn refused(error: HostError) -> Failure {
 }
 
 fn warnings(captured: &Captured) -> Vec<Warning> {
-    let denied: Vec<&LeftOut> = captured.left_out.iter().filter(|left| left.is_denied).collect();
+    let denied: Vec<&OmittedFile> =
+        captured.left_out.iter().filter(|left| left.is_denied).collect();
     let Some(first) = denied.first() else { return Vec::new() };
-    let (count, LeftOut { path, why, .. }) = (denied.len(), first);
+    let (count, OmittedFile { path, why, .. }) = (denied.len(), first);
     let what = format!("{count} file(s) could not be read, the first is {path} ({why})");
     vec![Warning::new("capture-denied", what).cure("run as root to capture the whole host")]
 }

@@ -3,7 +3,7 @@
 use rxpath_core::number::grouped;
 use rxpath_core::{CpuList, Fact};
 use rxpath_host::read::queue_map::{DeviceQueues, IrqSource, QueueIrq, QueueRate, Row};
-use rxpath_host::read::steering::{Landing, Spread};
+use rxpath_host::read::steering::{Landing, SteeringSuggestion};
 
 use super::table::Grid;
 
@@ -116,7 +116,7 @@ pub fn passed_over(names: &[String]) -> String {
 }
 
 /// Where a flow lands, and flows that would land on other queues.
-pub fn landing(landing: &Landing, spread: &Fact<Spread>) -> String {
+pub fn landing(landing: &Landing, spread: &Fact<SteeringSuggestion>) -> String {
     let mut text = format!("{} on {}\n", landing.flow, landing.device);
     let fields = match &landing.hashed_fields {
         Fact::Ok { value } if value.0 == 0 => "none".into(),
@@ -165,7 +165,7 @@ fn socket(landing: &Landing) -> String {
     }
 }
 
-fn spread_lines(spread: &Spread) -> String {
+fn spread_lines(spread: &SteeringSuggestion) -> String {
     let mut text = String::new();
     if !spread.source_addresses.is_empty() {
         text += "  ports are not hashed: only other addresses reach other queues\n";

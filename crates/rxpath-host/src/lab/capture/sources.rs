@@ -10,7 +10,7 @@ use crate::{Root, glob, listed};
 
 /// How a source is read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum SourceKind {
     /// Text, as it is.
     File,
     /// A version: `5.10.0.27` is no address.
@@ -36,7 +36,7 @@ pub struct Source {
     /// Path; `*` stands for any text within one part of it.
     pub pattern: Cow<'static, str>,
     /// How it is read.
-    pub sort: Sort,
+    pub sort: SourceKind,
 }
 
 /// Counters, which are read a second time into `later/`.
@@ -74,18 +74,18 @@ const SECRET: [&str; 6] =
     ["tcp_fastopen_key", "stable_secret", "netdev_rss_key", "address", "broadcast", "bridge_id"];
 
 /// Sections of `sources.txt`.
-const SECTIONS: [(&str, Sort); 6] = [
-    ("[version]", Sort::Version),
-    ("[file]", Sort::File),
-    ("[binary]", Sort::Binary),
-    ("[below]", Sort::Below),
-    ("[link]", Sort::Link),
-    ("[settings]", Sort::Settings),
+const SECTIONS: [(&str, SourceKind); 6] = [
+    ("[version]", SourceKind::Version),
+    ("[file]", SourceKind::File),
+    ("[binary]", SourceKind::Binary),
+    ("[below]", SourceKind::Below),
+    ("[link]", SourceKind::Link),
+    ("[settings]", SourceKind::Settings),
 ];
 
 /// The sources of `sources.txt`.
 fn listed() -> Vec<Source> {
-    let mut sort = Sort::File;
+    let mut sort = SourceKind::File;
     let mut all = Vec::new();
     for line in listed::lines(include_str!("sources.txt")) {
         match SECTIONS.iter().find(|(section, _)| *section == line) {
@@ -98,16 +98,17 @@ fn listed() -> Vec<Source> {
 
 /// All sources.
 pub fn all() -> Vec<Source> {
-    let mut all = vec![Source { pattern: "/proc/cmdline".into(), sort: Sort::CommandLine }];
+    let mut all = vec![Source { pattern: "/proc/cmdline".into(), sort: SourceKind::CommandLine }];
     let in_dirs = |dirs: [&str; 4], extension: &str, sort| {
         dirs.map(|dir| Source { pattern: format!("{dir}/*.{extension}").into(), sort })
     };
-    all.extend(in_dirs(SYSCTL_DIRS, "conf", Sort::Settings));
-    all.extend(in_dirs(LINK_DIRS, "link", Sort::Settings));
+    all.extend(in_dirs(SYSCTL_DIRS, "conf", SourceKind::Settings));
+    all.extend(in_dirs(LINK_DIRS, "link", SourceKind::Settings));
     // A distribution's own too, because only those that name a setting are kept.
-    all.extend(in_dirs(UDEV, "rules", Sort::Startup));
+    all.extend(in_dirs(UDEV, "rules", SourceKind::Startup));
     all.extend(listed());
-    let scripts = SCRIPTS.map(|pattern| Source { pattern: pattern.into(), sort: Sort::Startup });
+    let scripts =
+        SCRIPTS.map(|pattern| Source { pattern: pattern.into(), sort: SourceKind::Startup });
     all.extend(scripts);
     all
 }
@@ -119,7 +120,7 @@ pub fn takes(path: &str) -> bool {
         let wanted: Vec<&str> = source.pattern.split('/').collect();
         let parts: Vec<&str> = path.split('/').collect();
         let fits = wanted.iter().zip(&parts).all(|(wanted, part)| glob::is_match(wanted, part));
-        fits && (parts.len() <= wanted.len() || source.sort == Sort::Below)
+        fits && (parts.len() <= wanted.len() || source.sort == SourceKind::Below)
     })
 }
 

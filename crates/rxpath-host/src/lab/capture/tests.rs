@@ -111,7 +111,7 @@ fn of_start_up_files_only_names_of_settings_are_kept() {
         root: Root::tree(here.path()).unwrap(),
         scrubber: Scrubber::new(Vec::new(), Vec::new()),
     };
-    for source in sources::all().iter().filter(|one| one.sort == Sort::Startup) {
+    for source in sources::all().iter().filter(|one| one.sort == SourceKind::Startup) {
         job.source(source).unwrap();
     }
     let script = fs::read_to_string(target.join("etc/rc.local")).unwrap();
@@ -155,7 +155,7 @@ fn a_version_of_four_numbers_is_no_address() {
     let nic = Nic { driver: Fact::ok(driver), ..Nic::default() };
     job.device("eth0", nic).unwrap();
     assert_eq!(
-        job.content(b"5.10.0.27\n".to_vec(), Sort::Version).unwrap(),
+        job.content(b"5.10.0.27\n".to_vec(), SourceKind::Version).unwrap(),
         b"5.10.0.27\n",
         "a kernel's release"
     );

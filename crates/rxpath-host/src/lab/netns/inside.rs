@@ -12,7 +12,7 @@ use crate::netlink::Netlink;
 use crate::read::ioctl;
 use crate::read::netlink::UdpSocket;
 use crate::read::netlink::ethtool::feature_names;
-use crate::write::change::{Change, set_file};
+use crate::write::change::{SettingChange, set_file};
 use crate::write::netlink::qdisc::QdiscSpec;
 use crate::{Group, HostError, Root, Target};
 
@@ -102,7 +102,7 @@ impl Inside {
         &mut self,
         dev: &str,
         wanted: &[(String, bool)],
-    ) -> Result<Vec<Change>, HostError> {
+    ) -> Result<Vec<SettingChange>, HostError> {
         let generic = self.generic()?;
         let before = generic.features(dev)?;
         let mut all = Vec::new();
@@ -132,8 +132,8 @@ impl Inside {
             let was = before.get(name).map(|feature| pair(feature.active));
             let is = after.get(name).map(|feature| pair(feature.active));
             match &refusal {
-                Some(why) => Change::refused(target, was, &pair(on), (is, why.clone())),
-                None => Change::judge(target, was, &pair(on), is),
+                Some(why) => SettingChange::refused(target, was, &pair(on), (is, why.clone())),
+                None => SettingChange::judge(target, was, &pair(on), is),
             }
         };
         Ok(all.into_iter().map(change).collect())
@@ -167,23 +167,33 @@ impl Namespace {
         self.run(move |_| Netlink::sock_diag()?.udp_sockets(port))?
     }
 
-    fn set(&self, target: Target, value: &str) -> Result<Change, HostError> {
+    fn set(&self, target: Target, value: &str) -> Result<SettingChange, HostError> {
         let value = value.to_owned();
         self.run(move |_| set_file(target, &value))?
     }
 
     /// Sets a sysctl of the namespace and reads it back.
-    pub fn set_sysctl(&self, key: &str, value: &str) -> Result<Change, HostError> {
+    pub fn set_sysctl(&self, key: &str, value: &str) -> Result<SettingChange, HostError> {
         self.set(Target::Sysctl { key: key.into() }, value)
     }
 
     /// Sets `/sys/class/net/DEV/ATTR` (`threaded`, `gro_flush_timeout`, `napi_defer_hard_irqs`).
-    pub fn set_dev_attr(&self, dev: &str, attr: &str, value: &str) -> Result<Change, HostError> {
+    pub fn set_dev_attr(
+        &self,
+        dev: &str,
+        attr: &str,
+        value: &str,
+    ) -> Result<SettingChange, HostError> {
         self.set(Target::Attr { dev: dev.into(), attr: attr.into() }, value)
     }
 
     /// Sets `/sys/class/net/DEV/queues/ATTR` (`rx-0/rps_cpus`, `tx-0/xps_cpus`).
-    pub fn set_queue_attr(&self, dev: &str, attr: &str, value: &str) -> Result<Change, HostError> {
+    pub fn set_queue_attr(
+        &self,
+        dev: &str,
+        attr: &str,
+        value: &str,
+    ) -> Result<SettingChange, HostError> {
         self.set_dev_attr(dev, &format!("queues/{attr}"), value)
     }
 
@@ -194,7 +204,7 @@ impl Namespace {
         &self,
         dev: &str,
         wanted: &[(&str, bool)],
-    ) -> Result<Vec<Change>, HostError> {
+    ) -> Result<Vec<SettingChange>, HostError> {
         let dev = dev.to_owned();
         let wanted: Vec<(String, bool)> =
             wanted.iter().map(|(name, on)| ((*name).to_owned(), *on)).collect();

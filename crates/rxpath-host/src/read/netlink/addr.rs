@@ -12,7 +12,7 @@ const IFADDRMSG: usize = 8;
 
 /// One address of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct InterfaceAddress {
     /// Index of the device.
     pub index: u32,
     /// The address.
@@ -42,7 +42,7 @@ pub(super) fn ip(bytes: &[u8]) -> Option<IpAddr> {
         .ok()
 }
 
-impl Address {
+impl InterfaceAddress {
     /// Reads one `RTM_NEWADDR` payload; `None` for families other than IPv4 and IPv6.
     pub fn parse(payload: &[u8]) -> Result<Option<Self>, HostError> {
         let attrs = Attrs::after(payload, IFADDRMSG)?;
@@ -59,10 +59,10 @@ impl Address {
 
 impl Netlink {
     /// All addresses of this namespace.
-    pub fn addresses(&mut self) -> Result<Vec<Address>, HostError> {
+    pub fn addresses(&mut self) -> Result<Vec<InterfaceAddress>, HostError> {
         let replies = self.dump("list addresses", RTM_GETADDR, &[0; IFADDRMSG])?;
         let parsed = replies.iter().filter(|reply| reply.kind == RTM_NEWADDR);
-        parsed.filter_map(|reply| Address::parse(&reply.payload).transpose()).collect()
+        parsed.filter_map(|reply| InterfaceAddress::parse(&reply.payload).transpose()).collect()
     }
 }
 
@@ -77,14 +77,14 @@ mod tests {
         let body = Body::new(&[2, 32, 0, 0, 5, 0, 0, 0])
             .raw(IFA_ADDRESS, &[10, 0, 0, 2])
             .raw(IFA_LOCAL, &[10, 0, 0, 1]);
-        let address = Address::parse(body.bytes()).unwrap().unwrap();
+        let address = InterfaceAddress::parse(body.bytes()).unwrap().unwrap();
         assert_eq!((address.ip.to_string().as_str(), address.prefix), ("10.0.0.1", 32));
     }
 
     proptest! {
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
-            let _ = Address::parse(&bytes);
+            let _ = InterfaceAddress::parse(&bytes);
         }
     }
 }

@@ -10,7 +10,7 @@ use libc::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::netlink::socket::{Netlink, Reply};
+use crate::netlink::socket::{Netlink, NetlinkReply};
 use crate::netlink::wire::{Attrs, Body, NAME_MAX, word32, word64};
 use crate::{HostError, listed};
 
@@ -28,7 +28,7 @@ const IFLA_VLAN_ID: u16 = 1;
 
 /// One network device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct NetworkLink {
     /// Index in its namespace.
     pub index: u32,
     /// Name.
@@ -131,7 +131,7 @@ fn xdp_programs(attrs: &Attrs<'_>) -> Result<Vec<XdpProgram>, HostError> {
     Ok(of(mode, IFLA_XDP_PROG_ID).into_iter().collect())
 }
 
-impl Link {
+impl NetworkLink {
     /// Whether the device is administratively up.
     pub fn is_up(&self) -> bool {
         self.flags & libc::IFF_UP as u32 != 0
@@ -215,7 +215,7 @@ pub(crate) fn checked(name: &str) -> Result<&str, HostError> {
 
 impl Netlink {
     /// All devices of this namespace.
-    pub fn links(&mut self) -> Result<Vec<Link>, HostError> {
+    pub fn links(&mut self) -> Result<Vec<NetworkLink>, HostError> {
         let replies = self.dump("list links", RTM_GETLINK, &header(0, 0, 0))?;
         links_of(&replies)
     }
@@ -223,7 +223,7 @@ impl Netlink {
     /// One device by name.
     ///
     /// **Errors** `Kernel` with `ENODEV` when there is none.
-    pub fn link(&mut self, name: &str) -> Result<Link, HostError> {
+    pub fn link(&mut self, name: &str) -> Result<NetworkLink, HostError> {
         let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?);
         let replies = self.get(&format!("show link {name}"), RTM_GETLINK, body.bytes())?;
         let found = links_of(&replies)?.into_iter().next();
@@ -233,7 +233,7 @@ impl Netlink {
     /// One device by its index.
     ///
     /// **Errors** `Kernel` with `ENODEV` when there is none.
-    pub fn link_at(&mut self, index: u32) -> Result<Link, HostError> {
+    pub fn link_at(&mut self, index: u32) -> Result<NetworkLink, HostError> {
         let op = format!("show link {index}");
         let replies = self.get(&op, RTM_GETLINK, &header(index, 0, 0))?;
         let found = links_of(&replies)?.into_iter().next();
@@ -244,7 +244,7 @@ impl Netlink {
     ///
     /// **Source** net/core/rtnetlink.c `rtnl_getlink`, `rtnl_get_net_ns_capable` (4.15; by that number 4.20).
     /// **Errors** `Kernel` without `CAP_NET_ADMIN` over the other namespace, and with `ENODEV` when there is none.
-    pub fn other_end(&mut self, link: &Link) -> Result<Link, HostError> {
+    pub fn other_end(&mut self, link: &NetworkLink) -> Result<NetworkLink, HostError> {
         let index = link.peer_index.unwrap_or_default();
         let op = format!("show the other end of {}", link.name);
         let body = Body::new(&header(index, 0, 0));
@@ -263,11 +263,11 @@ impl Netlink {
     }
 }
 
-fn links_of(replies: &[Reply]) -> Result<Vec<Link>, HostError> {
+fn links_of(replies: &[NetlinkReply]) -> Result<Vec<NetworkLink>, HostError> {
     replies
         .iter()
         .filter(|reply| reply.kind == RTM_NEWLINK)
-        .map(|reply| Link::parse(&reply.payload))
+        .map(|reply| NetworkLink::parse(&reply.payload))
         .collect()
 }
 
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_link_is_read() {
-        let link = Link::parse(&sample()).unwrap();
+        let link = NetworkLink::parse(&sample()).unwrap();
         assert_eq!((link.index, link.name.as_str(), link.mtu), (7, "veth", 1500));
         assert!(link.is_up());
         assert_eq!(link.kind.as_deref(), Some("veth"));
@@ -304,7 +304,7 @@ mod tests {
             let data = Body::default().raw(IFLA_VLAN_ID, &7u16.to_ne_bytes());
             let info = Body::default().text(IFLA_INFO_KIND, kind).nest(IFLA_INFO_DATA, &data);
             let body = Body::new(&header(7, 1, 0)).nest(IFLA_LINKINFO, &info);
-            Link::parse(body.bytes()).unwrap().vlan_id
+            NetworkLink::parse(body.bytes()).unwrap().vlan_id
         };
         assert_eq!((read("vlan"), read("macvlan")), (Some(7), None));
     }
@@ -319,7 +319,7 @@ mod tests {
         let read = |xdp: &Body| {
             let body =
                 Body::new(&header(7, 1, 0)).nest(IFLA_XDP, xdp).u32(IFLA_GRO_MAX_SIZE, 65536);
-            Link::parse(body.bytes()).unwrap()
+            NetworkLink::parse(body.bytes()).unwrap()
         };
         assert_eq!(read(&old).xdp, [XdpProgram { mode: XdpMode::Generic, program_id: 9 }]);
         assert_eq!(read(&both).xdp.len(), 2);
@@ -345,12 +345,12 @@ mod tests {
         #[test]
         fn a_cut_link_never_panics(cut in 0usize..400) {
             let whole = sample();
-            let _ = Link::parse(&whole[..cut.min(whole.len())]);
+            let _ = NetworkLink::parse(&whole[..cut.min(whole.len())]);
         }
 
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = Link::parse(&bytes);
+            let _ = NetworkLink::parse(&bytes);
         }
     }
 }

@@ -6,7 +6,7 @@ use libc::{RTM_NEWLINK, RTNLGRP_LINK};
 use netlink_sys::Socket;
 use netlink_sys::protocols::NETLINK_ROUTE;
 
-use super::link::Link;
+use super::link::NetworkLink;
 use crate::HostError;
 use crate::netlink::socket::{BUFFER, os};
 use crate::netlink::wire::frames;
@@ -35,7 +35,7 @@ impl LinkEvents {
     /// The links that changed since the last call, as they were then, in order. Never waits.
     ///
     /// **Errors** `Kernel` with `ENOBUFS` if reports were lost.
-    pub fn take(&mut self) -> Result<Vec<Link>, HostError> {
+    pub fn take(&mut self) -> Result<Vec<NetworkLink>, HostError> {
         let mut links = Vec::new();
         loop {
             self.buffer.clear();
@@ -45,7 +45,7 @@ impl LinkEvents {
                 Ok(_) => {
                     let frames = frames(&self.buffer)?;
                     for frame in frames.iter().filter(|frame| frame.kind == RTM_NEWLINK) {
-                        links.push(Link::parse(frame.payload)?);
+                        links.push(NetworkLink::parse(frame.payload)?);
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -75,7 +75,7 @@ mod tests {
             let mut events = LinkEvents::open().unwrap();
             assert!(events.take().unwrap().is_empty(), "nothing is waited for");
             Netlink::route().unwrap().set_up("lo", true).unwrap();
-            let is_up = |link: &Link| link.name == "lo" && link.is_up();
+            let is_up = |link: &NetworkLink| link.name == "lo" && link.is_up();
             assert!(events.take().unwrap().iter().any(is_up));
             Ok::<(), nix::Error>(())
         });

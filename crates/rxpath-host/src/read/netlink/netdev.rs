@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use crate::netlink::genl::{self, Family};
-use crate::netlink::socket::{Netlink, Reply};
+use crate::netlink::socket::{Netlink, NetlinkReply};
 use crate::netlink::wire::{Attrs, Body};
 
 pub(crate) const NETDEV: Family = Family { name: "netdev", needs: "Linux 6.3" };
@@ -134,7 +134,7 @@ fn question(question: Question) -> Body {
 }
 
 impl Netlink {
-    fn netdev_dump(&mut self, what: &str, body: &Body) -> Result<Vec<Reply>, HostError> {
+    fn netdev_dump(&mut self, what: &str, body: &Body) -> Result<Vec<NetlinkReply>, HostError> {
         self.family_dump(&format!("read {what}"), NETDEV, body)
     }
 
@@ -161,7 +161,7 @@ impl Netlink {
 
 /// The objects of one device: kernels that don't filter give those of all.
 fn all<T>(
-    replies: &[Reply],
+    replies: &[NetlinkReply],
     ifindex: u32,
     kind: u16,
     parse: impl Fn(&[u8]) -> Result<Option<T>, HostError>,
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn only_the_asked_device_counts() {
-        let queue = |ifindex| Reply {
+        let queue = |ifindex| NetlinkReply {
             kind: 30,
             payload: question(Question::Queue)
                 .u32(QUEUE_ID, 0)

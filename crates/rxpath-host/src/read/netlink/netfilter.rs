@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use crate::netlink::genl::refused;
-use crate::netlink::socket::{Netlink, Reply};
+use crate::netlink::socket::{Netlink, NetlinkReply};
 use crate::netlink::wire::{Attrs, Body};
 
 /// `NFNL_SUBSYS_HOOK << 8 | NFNL_MSG_HOOK_GET`.
@@ -201,7 +201,7 @@ impl Netlink {
         };
         let global = self.get(op, CT_STATS, &header(0)).map_err(unsupported)?;
         let cpus = self.dump(op, CT_STATS_CPU, &header(0)).map_err(unsupported)?;
-        let payloads = |replies: &[Reply]| -> Vec<Vec<u8>> {
+        let payloads = |replies: &[NetlinkReply]| -> Vec<Vec<u8>> {
             replies.iter().map(|reply| reply.payload.clone()).collect()
         };
         parse_conntrack(&payloads(&global), &payloads(&cpus))

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::netlink::genl::refused;
-use crate::netlink::socket::{Netlink, Reply};
+use crate::netlink::socket::{Netlink, NetlinkReply};
 use crate::netlink::wire::Attrs;
 use crate::read::kernel_config;
 use crate::{HostError, Root};
@@ -167,7 +167,7 @@ impl Netlink {
         Ok(found)
     }
 
-    fn nft_list(&mut self, op: &str, kind: u16) -> Result<Vec<Reply>, HostError> {
+    fn nft_list(&mut self, op: &str, kind: u16) -> Result<Vec<NetlinkReply>, HostError> {
         match self.dump(op, kind, &[0; NFGENMSG]) {
             Err(HostError::Kernel { errno: libc::EINVAL | libc::EOPNOTSUPP, .. }) => {
                 let needs = "CONFIG_NF_TABLES in the kernel".into();

@@ -27,7 +27,7 @@ const TBF_LIMIT_WORD: usize = 6;
 
 /// One queueing discipline and its counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Qdisc {
+pub struct DeviceQdisc {
     /// Index of the device.
     pub index: u32,
     /// `tbf`, `fq`, `mq`, `noqueue`, ...
@@ -88,7 +88,7 @@ fn settings(kind: &str, attrs: &Attrs<'_>) -> Result<(Option<QdiscLimit>, Option
     })
 }
 
-impl Qdisc {
+impl DeviceQdisc {
     /// Reads one `RTM_NEWQDISC` payload.
     ///
     /// **Source** `net/sched/sch_api.c` `tc_fill_qdisc`, `net/core/gen_stats.c`.
@@ -140,10 +140,10 @@ pub(crate) fn header(index: u32, handle: u32) -> Vec<u8> {
 
 impl Netlink {
     /// All qdiscs of this namespace's devices.
-    pub fn qdiscs(&mut self) -> Result<Vec<Qdisc>, HostError> {
+    pub fn qdiscs(&mut self) -> Result<Vec<DeviceQdisc>, HostError> {
         let replies = self.dump("list qdiscs", RTM_GETQDISC, &[0; TCMSG])?;
         let parsed = replies.iter().filter(|reply| reply.kind == RTM_NEWQDISC);
-        parsed.map(|reply| Qdisc::parse(&reply.payload)).collect()
+        parsed.map(|reply| DeviceQdisc::parse(&reply.payload)).collect()
     }
 }
 
@@ -166,16 +166,16 @@ mod tests {
 
     #[test]
     fn counters_are_read() {
-        let qdisc = Qdisc::parse(&sample()).unwrap();
+        let qdisc = DeviceQdisc::parse(&sample()).unwrap();
         assert_eq!((qdisc.kind.as_str(), qdisc.handle_text().as_str()), ("tbf", "1:"));
         assert_eq!(qdisc.stat("drops"), Some(17));
         assert_eq!(qdisc.stat("packets"), Some(100));
         assert_eq!((qdisc.queued_packets, qdisc.backlog_bytes), (3, 192));
     }
 
-    fn with_options(kind: &str, options: &[u8]) -> Qdisc {
+    fn with_options(kind: &str, options: &[u8]) -> DeviceQdisc {
         let body = Body::new(&header(4, 0)).text(TCA_KIND, kind).raw(TCA_OPTIONS, options);
-        Qdisc::parse(body.bytes()).unwrap()
+        DeviceQdisc::parse(body.bytes()).unwrap()
     }
 
     #[test]
@@ -197,19 +197,19 @@ mod tests {
     #[test]
     fn a_qdisc_without_statistics_has_none() {
         let body = Body::new(&header(4, 0)).text(TCA_KIND, "noqueue");
-        assert_eq!(Qdisc::parse(body.bytes()).unwrap().stat("drops"), None);
+        assert_eq!(DeviceQdisc::parse(body.bytes()).unwrap().stat("drops"), None);
     }
 
     proptest! {
         #[test]
         fn a_cut_answer_never_panics(cut in 0usize..200) {
             let whole = sample();
-            let _ = Qdisc::parse(&whole[..cut.min(whole.len())]);
+            let _ = DeviceQdisc::parse(&whole[..cut.min(whole.len())]);
         }
 
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Qdisc::parse(&bytes);
+            let _ = DeviceQdisc::parse(&bytes);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::HostError;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::{Attrs, word32};
 
-pub use tcp::{TcpInfo, TcpSocket, TcpState};
+pub use tcp::{TcpDiagInfo, TcpSocket, TcpState};
 
 pub(super) const SOCK_DIAG_BY_FAMILY: u16 = 20;
 // linux/inet_diag.h

@@ -11,7 +11,7 @@ use crate::read::ioctl::{self, FlowKind, HashFields};
 use crate::read::netlink::ethtool::command::Command;
 use crate::read::netlink::netfilter::Conntrack;
 use crate::read::netlink::nft_tables::{self, NftChain, NftTable};
-use crate::read::netlink::{Link, Qdisc, ethtool};
+use crate::read::netlink::{DeviceQdisc, NetworkLink, ethtool};
 use crate::read::tcx;
 use crate::{HostError, Root};
 
@@ -61,7 +61,7 @@ impl Reader {
     }
 
     /// The other end of a veth or the device below, where this process may see it.
-    fn other_end(&mut self, link: &Link) -> Option<OtherEnd> {
+    fn other_end(&mut self, link: &NetworkLink) -> Option<OtherEnd> {
         if link
             .peer_index
             .is_none_or(|index| index == 0 || index == link.index && !link.peer_elsewhere)
@@ -233,7 +233,7 @@ fn chains(netfilter: &mut Netlink) -> Result<Vec<NftChain>, HostError> {
     if nft_tables::is_loaded(&Root::host())? { netfilter.nft_chains() } else { Ok(Vec::new()) }
 }
 
-fn qdisc_facts(qdisc: &Qdisc) -> QdiscFacts {
+fn qdisc_facts(qdisc: &DeviceQdisc) -> QdiscFacts {
     QdiscFacts {
         kind: qdisc.kind.clone(),
         is_root: qdisc.parent == u32::MAX,
@@ -280,7 +280,7 @@ fn ioctls(dev: &str, nic: &mut Nic) {
         .collect::<BTreeMap<FlowKind, Fact<HashFields>>>();
 }
 
-fn facts_of(link: &Link) -> LinkFacts {
+fn facts_of(link: &NetworkLink) -> LinkFacts {
     LinkFacts {
         ifindex: link.index,
         is_up: link.is_up(),

@@ -10,7 +10,7 @@ pub const PATH: &str = "/proc/interrupts";
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interrupt {
+pub struct InterruptRow {
     /// `24`, or a name such as `LOC`.
     pub label: String,
     /// Counts, one for each CPU of the table; a row that is not per CPU (`ERR`, `MIS`) has fewer.
@@ -19,7 +19,7 @@ pub struct Interrupt {
     pub about: String,
 }
 
-impl Interrupt {
+impl InterruptRow {
     /// The interrupt's number, when it is one.
     pub fn number(&self) -> Option<u32> {
         self.label.parse().ok()
@@ -32,7 +32,7 @@ pub struct Interrupts {
     /// CPUs of the columns.
     pub cpus: Vec<u32>,
     /// The rows, in order.
-    pub rows: Vec<Interrupt>,
+    pub rows: Vec<InterruptRow>,
 }
 
 /// Reads the file's text.
@@ -58,7 +58,7 @@ pub fn parse(text: &str) -> Result<Interrupts, ParseError> {
             words.next();
         }
         let about = words.collect::<Vec<_>>().join(" ");
-        let row = Interrupt { label, counts, about };
+        let row = InterruptRow { label, counts, about };
         if row.number().is_some() && row.counts.len() != cpus.len() {
             let why = format!("{} counts for {} CPUs", row.counts.len(), cpus.len());
             return Err(ParseError::new(at, why));

@@ -13,7 +13,7 @@ pub const NETSTAT: &str = "/proc/net/netstat";
 
 /// One counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct SnmpCounter<'a> {
     /// `Udp`, `TcpExt`, ...
     pub group: &'a str,
     /// `RcvbufErrors`, ...
@@ -25,7 +25,7 @@ pub struct Entry<'a> {
 /// Reads the text of either file.
 ///
 /// **Errors** a line without its partner, another number of values than names, a value that is no number.
-pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, ParseError> {
+pub fn parse(text: &str) -> Result<Vec<SnmpCounter<'_>>, ParseError> {
     let mut entries = Vec::with_capacity(text.len() / 8);
     let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     while let Some((at, names)) = lines.next() {
@@ -48,7 +48,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, ParseError> {
             if !(i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&value) {
                 return Err(ParseError::new(below, format!("{name} does not fit in 64 bits")));
             }
-            entries.push(Entry { group, name, value });
+            entries.push(SnmpCounter { group, name, value });
         }
         if values.next().is_some() {
             return Err(ParseError::new(below, format!("more values than names for {group}")));
@@ -85,9 +85,9 @@ mod tests {
     fn names_and_values_are_paired() {
         let text = "Tcp: MaxConn InSegs\nTcp: -1 18446744073709551615\nUdp: NoPorts\nUdp: 7\n";
         let entries = parse(text).unwrap();
-        assert_eq!(entries[0], Entry { group: "Tcp", name: "MaxConn", value: -1 });
+        assert_eq!(entries[0], SnmpCounter { group: "Tcp", name: "MaxConn", value: -1 });
         assert_eq!(entries[1].value, i128::from(u64::MAX));
-        assert_eq!(entries[2], Entry { group: "Udp", name: "NoPorts", value: 7 });
+        assert_eq!(entries[2], SnmpCounter { group: "Udp", name: "NoPorts", value: 7 });
     }
 
     #[test]

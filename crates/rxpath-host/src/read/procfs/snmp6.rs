@@ -3,7 +3,7 @@
 //! **Source** net/ipv6/proc.c, `snmp6_seq_show`. Absent when the kernel was started with `ipv6.disable=1`.
 
 use crate::parse::{ParseError, number};
-use crate::read::procfs::snmp::Entry;
+use crate::read::procfs::snmp::SnmpCounter;
 
 /// Path of the file.
 pub const PATH: &str = "/proc/net/snmp6";
@@ -11,7 +11,7 @@ pub const PATH: &str = "/proc/net/snmp6";
 /// Reads the file's text; `Udp6RcvbufErrors` becomes group `Udp6`, name `RcvbufErrors`.
 ///
 /// **Errors** a line that is not a name and one number.
-pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, ParseError> {
+pub fn parse(text: &str) -> Result<Vec<SnmpCounter<'_>>, ParseError> {
     let mut entries = Vec::with_capacity(128);
     for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
         let mut words = line.split_ascii_whitespace();
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, ParseError> {
             Some(six) if six + 1 < full.len() => full.split_at(six + 1),
             _ => ("Snmp6", full),
         };
-        entries.push(Entry { group, name, value: i128::from(value) });
+        entries.push(SnmpCounter { group, name, value: i128::from(value) });
     }
     Ok(entries)
 }

@@ -25,7 +25,7 @@ pub fn may_see_all() -> bool {
 
 /// Who holds sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Owners {
+pub struct SocketOwners {
     /// Processes by the inode of each socket that they hold, in order.
     pub by_inode: BTreeMap<u32, BTreeSet<i32>>,
     /// Processes whose descriptors were not shown ([`NEEDED`]).
@@ -40,13 +40,17 @@ pub fn of(root: &Root, inodes: &BTreeSet<u32>) -> BTreeMap<u32, BTreeSet<i32>> {
 }
 
 /// As [`of`], with how many processes did not show what they hold.
-pub fn seen(root: &Root, inodes: &BTreeSet<u32>) -> Owners {
+pub fn seen(root: &Root, inodes: &BTreeSet<u32>) -> SocketOwners {
     seen_in(root, inodes, task::processes(root).unwrap_or_default())
 }
 
 /// The same of these processes alone.
-pub fn seen_in(root: &Root, inodes: &BTreeSet<u32>, pids: impl IntoIterator<Item = i32>) -> Owners {
-    let mut owners = Owners::default();
+pub fn seen_in(
+    root: &Root,
+    inodes: &BTreeSet<u32>,
+    pids: impl IntoIterator<Item = i32>,
+) -> SocketOwners {
+    let mut owners = SocketOwners::default();
     for pid in pids {
         match held(root, pid) {
             Ok(held) => {

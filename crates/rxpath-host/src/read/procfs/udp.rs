@@ -14,7 +14,7 @@ pub const UDP6: &str = "/proc/net/udp6";
 
 /// One socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Socket {
+pub struct ProcfsUdpSocket {
     /// Bound address.
     pub local: SocketAddr,
     /// Connected address; unspecified when not connected.
@@ -35,7 +35,7 @@ pub struct Socket {
 ///
 /// **Errors** a row with a field missing or malformed. **Caveat** addresses are printed in the byte order
 /// of the machine; a capture of a big-endian host is misread on a little-endian one.
-pub fn parse(text: &str) -> Result<Vec<Socket>, ParseError> {
+pub fn parse(text: &str) -> Result<Vec<ProcfsUdpSocket>, ParseError> {
     let mut sockets = Vec::new();
     for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)).skip(1) {
         let mut words = line.split_ascii_whitespace();
@@ -54,7 +54,15 @@ pub fn parse(text: &str) -> Result<Vec<Socket>, ParseError> {
         let inode = number(at, "inode", words.nth(1))?;
         // ref and pointer stand between.
         let drops = words.nth(2).map(|word| number(at, "drops", Some(word))).transpose()?;
-        sockets.push(Socket { local, remote, tx_queue_bytes, rx_queue_bytes, uid, inode, drops });
+        sockets.push(ProcfsUdpSocket {
+            local,
+            remote,
+            tx_queue_bytes,
+            rx_queue_bytes,
+            uid,
+            inode,
+            drops,
+        });
     }
     Ok(sockets)
 }

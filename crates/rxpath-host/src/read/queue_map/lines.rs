@@ -11,29 +11,29 @@ use crate::Root;
 use crate::error::fact;
 use crate::read::netlink::netdev::QueueKind;
 use crate::read::nic::Nic;
-use crate::read::procfs::interrupts::{self, Interrupt, Interrupts};
+use crate::read::procfs::interrupts::{self, InterruptRow, Interrupts};
 use crate::read::sysfs::irq;
-use crate::read::topology::{self, Topology};
+use crate::read::topology::{self, CpuTopology};
 
 /// What is read once for all devices.
 #[derive(Debug)]
-pub struct Shared {
+pub struct HostTables {
     /// `/proc/interrupts`.
     pub interrupts: Fact<Interrupts>,
     /// CPUs and nodes.
-    pub topology: Fact<Topology>,
+    pub topology: Fact<CpuTopology>,
     /// Places of the numbered rows of `/proc/interrupts`.
     by_number: BTreeMap<u32, usize>,
 }
 
-impl Shared {
+impl HostTables {
     /// Reads it.
     pub fn read(root: &Root) -> Self {
         Self::new(interrupts(root), fact(topology::read(root)))
     }
 
     /// Of what was read.
-    pub fn new(interrupts: Fact<Interrupts>, topology: Fact<Topology>) -> Self {
+    pub fn new(interrupts: Fact<Interrupts>, topology: Fact<CpuTopology>) -> Self {
         let rows = interrupts.value().map_or(&[][..], |table| &table.rows);
         let by_number =
             rows.iter().enumerate().filter_map(|(at, row)| Some((row.number()?, at))).into_map();
@@ -47,23 +47,23 @@ impl Shared {
     }
 
     /// The row of an interrupt.
-    pub fn row(&self, number: u32) -> Option<&Interrupt> {
+    pub fn row(&self, number: u32) -> Option<&InterruptRow> {
         self.interrupts.value()?.rows.get(*self.by_number.get(&number)?)
     }
 
     /// The numbers and rows of a device's interrupts: by sysfs, else by name.
     ///
     /// A gap when it has none or the table could not be read.
-    pub fn of_device(&self, root: &Root, name: &str) -> Fact<Vec<(u32, &Interrupt)>> {
+    pub fn of_device(&self, root: &Root, name: &str) -> Fact<Vec<(u32, &InterruptRow)>> {
         let listed: Option<BTreeSet<u32>> =
             irq::of_device(root, name).ok().map(|numbers| numbers.into_iter().collect());
-        let is_own = |(number, row): &(u32, &Interrupt)| match &listed {
+        let is_own = |(number, row): &(u32, &InterruptRow)| match &listed {
             Some(listed) => listed.contains(number),
             None => vector::is_named(&row.about, name),
         };
         self.interrupts.as_ref().and_then(|table| {
             let all = self.by_number.iter().map(|(number, at)| (*number, &table.rows[*at]));
-            let own: Vec<(u32, &Interrupt)> = all.filter(is_own).collect();
+            let own: Vec<(u32, &InterruptRow)> = all.filter(is_own).collect();
             let why = || format!("no interrupt of {name} in /proc/interrupts");
             if own.is_empty() { Fact::absent(why()) } else { Fact::ok(own) }
         })
@@ -78,7 +78,7 @@ fn interrupts(root: &Root) -> Fact<Interrupts> {
 #[derive(Debug)]
 pub struct Lines<'a> {
     root: &'a Root,
-    shared: &'a Shared,
+    shared: &'a HostTables,
     /// NAPI instance by queue; the gap when netlink did not tell.
     napis: Fact<BTreeMap<u32, u32>>,
     /// Interrupt by NAPI instance.
@@ -91,12 +91,12 @@ pub struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// Of the device `name`.
-    pub fn new(root: &'a Root, name: &str, nic: &Nic, shared: &'a Shared) -> Self {
+    pub fn new(root: &'a Root, name: &str, nic: &Nic, shared: &'a HostTables) -> Self {
         let own = shared.of_device(root, name);
         let only = own.value().filter(|own| own.len() == 1).map(|own| own[0].0);
         let named = own.map(|own| {
             let blocks = own.iter().filter(|(_, row)| vector::is_gve_block(&row.about)).count();
-            let queue = |row: &Interrupt| vector::receive_queue(&row.about, blocks);
+            let queue = |row: &InterruptRow| vector::receive_queue(&row.about, blocks);
             // The first of two interrupts with one name.
             own.iter().rev().filter_map(|(number, row)| Some((queue(row)?, *number))).into_map()
         });
@@ -145,7 +145,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn nodes(cpus: &Fact<CpuList>, topology: &Fact<Topology>) -> Fact<Vec<u32>> {
+fn nodes(cpus: &Fact<CpuList>, topology: &Fact<CpuTopology>) -> Fact<Vec<u32>> {
     let (cpus, topology) = match (cpus, topology) {
         (Fact::Ok { value: cpus }, Fact::Ok { value: topology }) => (cpus, topology),
         (Fact::Ok { .. }, gap) => return gap.clone().map(|_| Vec::new()),

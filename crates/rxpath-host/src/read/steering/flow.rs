@@ -14,7 +14,7 @@ use crate::read::netlink::addr::octets;
 /// Protocol of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum FlowProtocol {
     /// UDP.
     Udp,
     /// TCP.
@@ -31,17 +31,17 @@ pub struct Flow {
     /// The receiver: this host.
     pub destination: SocketAddr,
     /// Protocol.
-    pub protocol: Protocol,
+    pub protocol: FlowProtocol,
 }
 
 impl Flow {
     /// The kind of flow that ethtool has its hashed fields for.
     pub fn kind(self) -> FlowKind {
         match (self.protocol, self.source.is_ipv4()) {
-            (Protocol::Udp, true) => FlowKind::Udp4,
-            (Protocol::Udp, false) => FlowKind::Udp6,
-            (Protocol::Tcp, true) => FlowKind::Tcp4,
-            (Protocol::Tcp, false) => FlowKind::Tcp6,
+            (FlowProtocol::Udp, true) => FlowKind::Udp4,
+            (FlowProtocol::Udp, false) => FlowKind::Udp6,
+            (FlowProtocol::Tcp, true) => FlowKind::Tcp4,
+            (FlowProtocol::Tcp, false) => FlowKind::Tcp6,
         }
     }
 
@@ -99,8 +99,8 @@ impl FromStr for Flow {
             .rsplit_once('/')
             .ok_or_else(|| bad(format!("`{}` names no protocol", shorten(text))))?;
         let protocol = match protocol.to_ascii_lowercase().as_str() {
-            "udp" => Protocol::Udp,
-            "tcp" => Protocol::Tcp,
+            "udp" => FlowProtocol::Udp,
+            "tcp" => FlowProtocol::Tcp,
             _ => return Err(bad(format!("`{}` is not udp or tcp", shorten(protocol)))),
         };
         let (source, destination) =
@@ -121,8 +121,8 @@ impl FromStr for Flow {
 impl fmt::Display for Flow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = match self.protocol {
-            Protocol::Udp => "udp",
-            Protocol::Tcp => "tcp",
+            FlowProtocol::Udp => "udp",
+            FlowProtocol::Tcp => "tcp",
         };
         write!(f, "{}->{}/{protocol}", self.source, self.destination)
     }

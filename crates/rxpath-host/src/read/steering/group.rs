@@ -33,7 +33,7 @@ pub enum Selector {
 
 /// Place of a socket in its group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ReuseportMembership {
     /// Names the group, while it is there.
     pub group: u64,
     /// Index in the group; `None` beyond what was read.
@@ -48,7 +48,7 @@ pub struct Place {
 
 /// A socket that is bound to a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct BoundSocket {
     /// Its address.
     pub local: SocketAddr,
     /// The other end; unspecified where it has none.
@@ -58,7 +58,7 @@ pub struct Bound {
     /// Inode, as in `/proc/PID/fd`.
     pub inode: u64,
     /// Its group.
-    pub place: Option<Place>,
+    pub place: Option<ReuseportMembership>,
 }
 
 /// A group, as told.
@@ -90,9 +90,9 @@ const SECRET: &str = "not knowable from here: the kernel's hash chooses, whose s
 ///
 /// **Source** net/ipv4/udp.c `__udp4_lib_lookup`, net/ipv4/inet_hashtables.c `__inet_lookup_listener`: a connected
 /// socket first, then the address itself, then the wildcard; net/core/sock_reuseport.c `reuseport_select_sock`.
-pub fn choose(flow: Flow, ifindex: u32, sockets: &[Bound]) -> Choice {
+pub fn choose(flow: Flow, ifindex: u32, sockets: &[BoundSocket]) -> Choice {
     let gap = |why: &str| Choice { group: Fact::absent(why), socket: Fact::absent(why) };
-    let candidates: Vec<&Bound> =
+    let candidates: Vec<&BoundSocket> =
         sockets.iter().filter(|one| [0, ifindex].contains(&one.ifindex)).collect();
     let best = candidates.iter().filter_map(|one| Some((rank(one, flow)?, *one)));
     let Some((rank, first)) = best.min_by_key(|(rank, _)| *rank) else {
@@ -108,7 +108,7 @@ pub fn choose(flow: Flow, ifindex: u32, sockets: &[Bound]) -> Choice {
 }
 
 /// How closely a socket fits the flow, the best first; `None` when it gets none of it.
-fn rank(socket: &Bound, flow: Flow) -> Option<u8> {
+fn rank(socket: &BoundSocket, flow: Flow) -> Option<u8> {
     let (local, to) = (socket.local, flow.destination);
     if local.port() != to.port() {
         return None;
@@ -127,7 +127,7 @@ fn rank(socket: &Bound, flow: Flow) -> Option<u8> {
 }
 
 /// The group with all of its members that were read.
-fn listed(first: &Bound, place: &Place, sockets: &[Bound]) -> Group {
+fn listed(first: &BoundSocket, place: &ReuseportMembership, sockets: &[BoundSocket]) -> Group {
     let mut inodes = vec![0; place.sockets as usize];
     let members = sockets.iter().filter_map(|one| Some((one, one.place.as_ref()?)));
     for (socket, own) in members.filter(|(_, own)| own.group == place.group) {
@@ -146,7 +146,7 @@ fn listed(first: &Bound, place: &Place, sockets: &[Bound]) -> Group {
 }
 
 /// Index of the socket that gets the flow.
-fn index(place: &Place) -> Fact<u32> {
+fn index(place: &ReuseportMembership) -> Fact<u32> {
     match &place.selector {
         Selector::Program { id, name } => Fact::absent(format!(
             "the eBPF program {id} ({name}) chooses, by its code and its maps: not computed here"
@@ -168,15 +168,15 @@ mod tests {
 
     const FLOW: &str = "10.0.0.2:4001->10.0.0.1:4321/udp";
 
-    fn bound(local: &str, inode: u64, index: u32, selector: &Selector) -> Bound {
-        let place = Place {
+    fn bound(local: &str, inode: u64, index: u32, selector: &Selector) -> BoundSocket {
+        let place = ReuseportMembership {
             group: 7,
             index: Some(index),
             sockets: 2,
             by_cpu: false,
             selector: selector.clone(),
         };
-        Bound {
+        BoundSocket {
             local: local.parse().unwrap(),
             remote: "0.0.0.0:0".parse().unwrap(),
             ifindex: 0,
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    fn chosen(sockets: &[Bound]) -> Choice {
+    fn chosen(sockets: &[BoundSocket]) -> Choice {
         choose(FLOW.parse().unwrap(), 2, sockets)
     }
 
@@ -201,8 +201,8 @@ mod tests {
         let plain = bound("0.0.0.0:4321", 50, 0, &Selector::Hash);
         let hashed = chosen(std::slice::from_ref(&plain));
         assert!(hashed.socket.gap().unwrap().contains("secret"));
-        let alone = Place { sockets: 1, ..plain.place.clone().unwrap() };
-        assert_eq!(chosen(&[Bound { place: Some(alone), ..plain }]).socket, Fact::ok(0));
+        let alone = ReuseportMembership { sockets: 1, ..plain.place.clone().unwrap() };
+        assert_eq!(chosen(&[BoundSocket { place: Some(alone), ..plain }]).socket, Fact::ok(0));
     }
 
     #[test]
@@ -213,13 +213,18 @@ mod tests {
         let exact = bound("10.0.0.1:4321", 2, 0, &hash);
         let wide = bound("0.0.0.0:4321", 3, 0, &hash);
         let other = bound("10.0.0.9:4321", 4, 0, &hash);
-        let local = |all: &[Bound]| chosen(all).group.value().map(|g| g.local.clone());
+        let local = |all: &[BoundSocket]| chosen(all).group.value().map(|g| g.local.clone());
         assert_eq!(local(&[wide.clone(), exact.clone()]).as_deref(), Some("10.0.0.1:4321"));
         assert_eq!(local(&[wide.clone(), other.clone()]).as_deref(), Some("0.0.0.0:4321"));
-        let told = |all: &[Bound]| chosen(all).socket.gap().unwrap();
+        let told = |all: &[BoundSocket]| chosen(all).socket.gap().unwrap();
         assert!(told(&[other]).contains("no socket is bound"));
         assert!(told(&[wide.clone(), connected]).contains("connected"));
-        assert!(told(&[Bound { place: None, ..wide.clone() }]).contains("no SO_REUSEPORT group"));
-        assert!(told(&[Bound { ifindex: 9, ..wide }]).contains("no socket"), "another device's");
+        assert!(
+            told(&[BoundSocket { place: None, ..wide.clone() }]).contains("no SO_REUSEPORT group")
+        );
+        assert!(
+            told(&[BoundSocket { ifindex: 9, ..wide }]).contains("no socket"),
+            "another device's"
+        );
     }
 }

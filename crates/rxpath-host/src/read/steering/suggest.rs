@@ -17,7 +17,7 @@ const TRIES: u16 = 16_384;
 
 /// Values that lead to each queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Spread {
+pub struct SteeringSuggestion {
     /// Each queue with source ports that lead to it; empty where ports are not hashed.
     pub source_ports: Vec<(u32, Vec<u16>)>,
     /// Each queue with source addresses that lead to it; empty where ports are hashed and do it.
@@ -29,13 +29,13 @@ pub struct Spread {
 /// Finds source ports (or addresses, where ports are not hashed) that lead to each queue, the fields else as in `flow`.
 ///
 /// A gap says why it can't be computed, as for the flow itself.
-pub fn spread(flow: Flow, nic: &Nic, queues: &DeviceQueues) -> Fact<Spread> {
+pub fn spread(flow: Flow, nic: &Nic, queues: &DeviceQueues) -> Fact<SteeringSuggestion> {
     if queues.rows.len() == 1 {
         return Fact::absent("the device has one queue: every flow lands on it");
     }
     let hasher = match Hasher::of(flow, nic) {
         Ok(hasher) => hasher,
-        Err(gap) => return gap.map(|_| Spread::default()),
+        Err(gap) => return gap.map(|_| SteeringSuggestion::default()),
     };
     if let Err(why) = hasher.hash(flow) {
         return Fact::absent(why);
@@ -44,7 +44,8 @@ pub fn spread(flow: Flow, nic: &Nic, queues: &DeviceQueues) -> Fact<Spread> {
     let (wanted, unreachable): (Vec<u32>, Vec<u32>) =
         queues.rows.iter().map(|row| row.queue).partition(|queue| reachable(*queue));
     let lands = |flow: Flow| hasher.hash(flow).ok().map(|hash| hasher.queue(hash));
-    let mut spread = Spread { unreachable_queues: unreachable, ..Spread::default() };
+    let mut spread =
+        SteeringSuggestion { unreachable_queues: unreachable, ..SteeringSuggestion::default() };
     if hasher.fields.has_ports() {
         let first = flow.source.port().max(1024);
         let ports = (first..=u16::MAX).chain(1024..first).take(usize::from(TRIES));

@@ -17,7 +17,7 @@ const NET: &str = "/sys/class/net";
 
 /// A network device as sysfs shows it. Its address is not read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Device {
+pub struct SysfsDevice {
     /// Name.
     pub name: String,
     /// Interface index.
@@ -107,11 +107,11 @@ fn is_name(name: &str) -> bool {
 /// Reads one device.
 ///
 /// **Errors** [`HostError::Missing`] when there is no such device; an attribute that it lacks is a gap.
-pub fn read(root: &Root, name: &str) -> Result<Device, HostError> {
+pub fn read(root: &Root, name: &str) -> Result<SysfsDevice, HostError> {
     let base = base(root, name)?;
     let path = |attribute: &str| format!("{base}/{attribute}");
     let steering = steering(root, name)?;
-    Ok(Device {
+    Ok(SysfsDevice {
         name: name.to_owned(),
         ifindex: fact(root.number(&path("ifindex"))),
         iflink: fact(root.number(&path("iflink"))),
@@ -130,7 +130,7 @@ pub fn read(root: &Root, name: &str) -> Result<Device, HostError> {
     })
 }
 
-impl Device {
+impl SysfsDevice {
     /// The part of it that tells how its packets are spread.
     pub fn steering(&self) -> Steering {
         Steering {

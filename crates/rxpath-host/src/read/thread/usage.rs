@@ -43,7 +43,7 @@ impl Crowd {
 
 /// CPU time of one thread between two samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ThreadUse {
+pub struct ThreadCpuTime {
     /// Process.
     pub pid: i32,
     /// Thread.
@@ -66,7 +66,7 @@ pub struct Usage {
     /// **Caveat** a thread that began and ended in between is not seen, and one that ended leaves no trace
     /// ([`Processes`](super::ended::Processes) has what ended processes used); a thread that is running at the sample is
     /// up to one tick behind.
-    pub threads: Vec<ThreadUse>,
+    pub threads: Vec<ThreadCpuTime>,
 }
 
 impl Sample {
@@ -148,7 +148,7 @@ impl Sample {
                 continue;
             }
             if let Ok(stat) = task::read(root, *pid, Some(*tid)) {
-                threads.push(ThreadUse {
+                threads.push(ThreadCpuTime {
                     pid: *pid,
                     tid: *tid,
                     comm: stat.comm,
@@ -169,7 +169,7 @@ impl Usage {
         &'a self,
         cpu: u32,
         own: &'a [i32],
-    ) -> impl Iterator<Item = &'a ThreadUse> {
+    ) -> impl Iterator<Item = &'a ThreadCpuTime> {
         self.threads.iter().filter(move |t| t.last_cpu == cpu && !own.contains(&t.pid))
     }
 

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Contents, Entry, Watch};
+use super::{Contents, JournalEntry, Watch};
 use crate::HostError;
 use crate::read::identity::Identity;
-use crate::write::change::{Outcome, Target};
+use crate::write::change::{ChangeOutcome, Target};
 use crate::write::fault::Point;
 
 /// Version of the form; 1 had neither what was planned nor what came of nothing, and is read as well.
@@ -46,7 +46,7 @@ pub(super) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         taken: Option<Vec<(Target, Option<String>)>>,
         #[serde(flatten)]
-        outcome: Outcome,
+        outcome: ChangeOutcome,
     },
     Undone {
         n: u32,
@@ -109,7 +109,7 @@ impl Contents {
             Line::Forgotten => self.forgotten = true,
             Line::Begin { n, target, identity, before, asked, coupled } => {
                 let (end, taken, unchanged, undone) = (None, None, false, false);
-                self.entries.push(Entry {
+                self.entries.push(JournalEntry {
                     n,
                     target,
                     identity,
@@ -135,7 +135,7 @@ impl Contents {
         Ok(())
     }
 
-    fn begun_entry(&mut self, n: u32) -> Result<&mut Entry, String> {
+    fn begun_entry(&mut self, n: u32) -> Result<&mut JournalEntry, String> {
         let entry = self.entries.iter_mut().rfind(|entry| entry.n == n);
         entry.ok_or_else(|| format!("change {n} was never begun"))
     }

@@ -126,7 +126,7 @@ fn what_is_accepted_and_takes_effect_later_is_pending_and_undone_all_the_same() 
     let mut fake = Fake { later: Some("the next interrupt"), ..Fake::new(&path) };
     let mut journal = Journal::open(&path).unwrap();
     let change = journal.change(&mut fake, &target("a"), "5", &[]).unwrap();
-    assert_eq!(change.outcome, Outcome::Pending { until: "the next interrupt".into() });
+    assert_eq!(change.outcome, ChangeOutcome::Pending { until: "the next interrupt".into() });
     let kept = Contents::read(&path).unwrap().unwrap();
     assert!(kept.is_open(), "it may come into force");
     assert_eq!(kept.entries[0].end, Some((Some("5".into()), change.outcome)));
@@ -144,7 +144,7 @@ fn undo_restores_in_reverse_order_and_once() {
     drop(journal);
     let mut journal = Journal::open(&path).unwrap();
     assert_eq!(journal.entries().len(), 3);
-    assert_eq!(journal.entries()[2].end.as_ref().unwrap().1, Outcome::Applied);
+    assert_eq!(journal.entries()[2].end.as_ref().unwrap().1, ChangeOutcome::Applied);
     let undone = journal.undo(&mut fake).unwrap();
     assert_eq!(undone.iter().map(|undo| undo.n).collect::<Vec<_>>(), [2, 1, 0]);
     assert!(undone.iter().all(Undo::is_whole), "{undone:?}");
@@ -161,7 +161,7 @@ fn what_has_the_value_already_is_not_written() {
     let dir = tempfile::tempdir().unwrap();
     let (_, mut fake, mut journal) = begun(dir.path());
     let change = journal.change(&mut fake, &target("a"), "1", &[]).unwrap();
-    assert_eq!((change.outcome, journal.entries().len()), (Outcome::Applied, 0));
+    assert_eq!((change.outcome, journal.entries().len()), (ChangeOutcome::Applied, 0));
 }
 
 #[test]
@@ -198,7 +198,11 @@ fn values_are_read_back_when_the_link_is_there_again() {
     fake.values.insert(threaded.clone(), "0".into());
     fake.bounces = Some((threaded.clone(), "0".into()));
     let change = journal.change(&mut fake, &threaded, "1", &[]).unwrap();
-    assert_eq!(change.outcome, Outcome::Ignored, "read back too early, it would have been applied");
+    assert_eq!(
+        change.outcome,
+        ChangeOutcome::Ignored,
+        "read back too early, it would have been applied"
+    );
     assert_eq!(change.link.as_deref(), Some("its link was down for 0.7 s"));
     let change = journal.change(&mut fake, &target("a"), "2", &[]).unwrap();
     assert_eq!(change.link, None, "no device, no link");

@@ -1,7 +1,7 @@
 //! Undoing: the old values, last change first, each read back.
 
 use super::rehearsal::Rehearsal;
-use super::{Entry, Journal};
+use super::{Journal, JournalEntry};
 use crate::HostError;
 use crate::pairs::Pairs;
 use crate::read::identity::network_namespace;
@@ -138,7 +138,7 @@ impl Journal {
     /// Marks an entry as undone, and later ones of the same target with it: their old values are newer than this one.
     fn mark(&mut self, at: usize) -> Result<(), HostError> {
         let target = self.contents.entries[at].target.clone();
-        let superseded = |entry: &Entry| !entry.undone && entry.target == target;
+        let superseded = |entry: &JournalEntry| !entry.undone && entry.target == target;
         let later = (at..self.contents.entries.len()).rev();
         let all: Vec<usize> = later.filter(|at| superseded(&self.contents.entries[*at])).collect();
         for at in all {
@@ -149,7 +149,7 @@ impl Journal {
     }
 }
 
-impl Entry {
+impl JournalEntry {
     /// The value before, as far as the change altered it: of a group, the values that were asked for and those that it took
     /// along. All of it where nobody read what came of the change.
     fn own_value(&self) -> String {
@@ -185,7 +185,7 @@ impl Entry {
 }
 
 /// The setting under its present name, when what it belonged to is still there.
-fn located<S: Setter>(setter: &mut S, entry: &Entry) -> Result<Target, Restored> {
+fn located<S: Setter>(setter: &mut S, entry: &JournalEntry) -> Result<Target, Restored> {
     let Some(identity) = &entry.identity else { return Ok(entry.target.clone()) };
     match setter.locate(&entry.target, identity) {
         Ok(Some(target)) => Ok(target),
@@ -197,7 +197,7 @@ fn located<S: Setter>(setter: &mut S, entry: &Entry) -> Result<Target, Restored>
     }
 }
 
-fn restore<S: Setter>(setter: &mut S, entry: &Entry, manner: Manner) -> Undo {
+fn restore<S: Setter>(setter: &mut S, entry: &JournalEntry, manner: Manner) -> Undo {
     let mut undo = Undo {
         n: entry.n,
         target: entry.target.clone(),
@@ -277,7 +277,7 @@ struct Coupled {
 }
 
 impl Coupled {
-    fn read<S: Setter>(setter: &mut S, entry: &Entry, owner: &Target) -> Vec<Self> {
+    fn read<S: Setter>(setter: &mut S, entry: &JournalEntry, owner: &Target) -> Vec<Self> {
         let mut all = Vec::new();
         for (target, before) in &entry.coupled {
             let left = match &entry.taken {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::HostError;
 use crate::netlink::socket::Netlink;
-use crate::read::netlink::link::Link;
+use crate::read::netlink::link::NetworkLink;
 
 /// How long a neighbour may take to answer. **Source** `retrans_time_ms` 1000, net/ipv4/arp.c `arp_tbl`.
 const PATIENCE: Duration = Duration::from_millis(1_500);
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextHop {
     /// The device that takes the frame; of a VLAN device the one below.
-    pub device: Link,
+    pub device: NetworkLink,
     /// The tag of the frame, when the route leaves by a VLAN device.
     pub vlan_id: Option<u16>,
     /// Largest IP packet. **Unit** bytes.

@@ -133,13 +133,13 @@ impl Netlink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::netlink::qdisc::{Qdisc, QdiscLimit};
+    use crate::read::netlink::qdisc::{DeviceQdisc, QdiscLimit};
 
     #[test]
     fn what_is_installed_is_what_would_be_read() {
         let read = |spec: QdiscSpec| {
             let body = Body::new(&header(4, HANDLE)).text(TCA_KIND, spec.kind());
-            Qdisc::parse(spec.add_options(body).bytes()).unwrap()
+            DeviceQdisc::parse(spec.add_options(body).bytes()).unwrap()
         };
         let shaper =
             read(QdiscSpec::Tbf { rate_bps: 1_000_000, burst_bytes: 1600, limit_bytes: 3000 });

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rxpath_core::PathSide;
-use rxpath_host::write::change::Change as Made;
+use rxpath_host::write::change::SettingChange;
 use serde_json::Value;
 
 use super::{APPLIED, AROUND, ask, cannot_be_set, is_link, wait_for_link};
@@ -221,9 +221,9 @@ fn make(
     (trial, within_s): (u32, u64),
 ) -> Result<(), LabError> {
     let what = SettingsAsk::Apply { sets: sets.clone(), within_s };
-    let made: Result<Vec<Made>, LabError> = ask(&host.client, what, APPLIED);
+    let made: Result<Vec<SettingChange>, LabError> = ask(&host.client, what, APPLIED);
     let known = made.as_deref().unwrap_or_default();
-    let change = |made: &Made| Change {
+    let change = |made: &SettingChange| Change {
         side,
         setting: made.target.to_string(),
         old: made.before.clone().unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_host::write::change::Change;
+use rxpath_host::write::change::SettingChange;
 use rxpath_tune::auto::Phase;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub struct LiveAnswer {
     /// Limits that were broken.
     pub breaches: Vec<Breach>,
     /// Settings that the kernel or the driver rounded: the rounded values were measured.
-    pub rounded: Vec<Change>,
+    pub rounded: Vec<SettingChange>,
     /// Settings that were read back at the end as they had been at the start.
     pub restored_count: usize,
 }
@@ -45,7 +45,7 @@ pub struct AppliedHere {
     /// Whether all of them are in force; otherwise none is.
     pub in_force: bool,
     /// The changes as they were made.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SettingChange>,
     /// They are undone after this time unless they are confirmed. **Unit** s.
     pub confirm_within_s: Option<u64>,
 }

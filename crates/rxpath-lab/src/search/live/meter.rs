@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rxpath_host::Root;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::NetworkLink;
 use rxpath_host::read::session::{self, Session};
 use rxpath_live::watch::{LiveWatcher, ProbeLimit, WatcherOptions};
 use rxpath_record::verdict::DiagnosisVerdict;
@@ -116,12 +116,12 @@ impl<'a> Meter<'a> {
         })
     }
 
-    fn own<'b>(&self, links: &'b [Link]) -> Result<&'b Link, Stop> {
+    fn own<'b>(&self, links: &'b [NetworkLink]) -> Result<&'b NetworkLink, Stop> {
         let found = links.iter().find(|link| link.name == self.device);
         found.ok_or_else(|| Stop::Gone(self.device.clone()))
     }
 }
 
-fn packets(link: &Link) -> u64 {
+fn packets(link: &NetworkLink) -> u64 {
     link.stat("rx.packets").unwrap_or(0)
 }

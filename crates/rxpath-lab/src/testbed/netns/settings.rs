@@ -99,7 +99,7 @@ pub(super) fn queueing(
 
 pub(super) fn note(
     side: PathSide,
-    change: rxpath_host::write::change::Change,
+    change: rxpath_host::write::change::SettingChange,
     changes: &mut Vec<Change>,
 ) {
     let unread = || "not readable".to_owned();

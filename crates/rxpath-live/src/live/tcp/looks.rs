@@ -149,7 +149,7 @@ impl TcpLooks {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use rxpath_host::read::netlink::TcpInfo;
+    use rxpath_host::read::netlink::TcpDiagInfo;
 
     pub(in super::super) fn connection(
         port: u16,
@@ -165,7 +165,7 @@ pub(super) mod tests {
             receive_queue: unread,
             send_queue: 0,
             memory: None,
-            info: Some(TcpInfo {
+            info: Some(TcpDiagInfo {
                 retransmitted_segments: 3,
                 received_bytes: Some(1_000),
                 out_of_order_segments: Some(5),

@@ -14,7 +14,7 @@ use rxpath_bpf::xdp_receive::{Prepared, XdpAction, XdpCounts, XdpFilter, XdpRece
 use rxpath_core::Warning;
 use rxpath_host::HostError;
 use rxpath_host::netlink::Netlink;
-use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::NetworkLink;
 
 use crate::LoadError;
 use crate::engine::frame::LONGEST_HEAD;
@@ -130,7 +130,7 @@ type Sharing = Vec<Vec<(Xsk, Vec<Frame>)>>;
 /// The sockets of each thread, one for each queue, which the program knows from its first frame on.
 fn sockets(
     options: &ServeOptions,
-    device: &Link,
+    device: &NetworkLink,
     program: &Prepared,
 ) -> Result<(Sharing, XdpSettings), LoadError> {
     let threads = options.threads.count;
@@ -158,7 +158,7 @@ fn sockets(
 }
 
 /// The device that the datagrams come in by, and the tag of their frames.
-fn device(options: &ServeOptions) -> Result<(Link, Option<u16>), LoadError> {
+fn device(options: &ServeOptions) -> Result<(NetworkLink, Option<u16>), LoadError> {
     let engine = options.engine.option();
     let ip = options.addr.ip();
     let refused = |error: HostError| refused_by_host(engine, error);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rxpath_core::CpuList;
 use rxpath_host::read::procfs::socket_owner;
-use rxpath_host::read::topology::{Distance, Topology};
+use rxpath_host::read::topology::{CpuTopology, Distance};
 
 use crate::facts::{PacketReader, Readers};
 use crate::prelude::*;
@@ -31,7 +31,7 @@ fn interrupt_cpus(ask: &Ask<'_>) -> Vec<u32> {
 }
 
 /// A thread's best distance over its allowed CPUs; `None` if the host does not report it.
-fn nearest(topology: &Topology, allowed: &CpuList, interrupts: &[u32]) -> Option<Vec<Distance>> {
+fn nearest(topology: &CpuTopology, allowed: &CpuList, interrupts: &[u32]) -> Option<Vec<Distance>> {
     allowed
         .as_slice()
         .iter()
@@ -77,7 +77,7 @@ fn content(pinned: usize, readers: &Readers) -> Checked {
 }
 
 /// Pinned readers on another node than the interrupts, or on their hyper-thread siblings.
-fn misplaced(topology: &Topology, pinned: &[&PacketReader], interrupts: &[u32]) -> Vec<String> {
+fn misplaced(topology: &CpuTopology, pinned: &[&PacketReader], interrupts: &[u32]) -> Vec<String> {
     let mut wrong = Vec::new();
     for reader in pinned {
         let Some(near) = nearest(topology, &reader.allowed_cpus, interrupts) else { continue };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use rxpath_host::read::startup::Line;
+use rxpath_host::read::startup::StartupLine;
 use serde::Deserialize;
 
 use super::persistent;
@@ -132,7 +132,7 @@ fn links(ask: &Ask<'_>) -> Vec<String> {
 }
 
 /// Whether `ethtool -s` changes the link's mode: it changes Wake-on-LAN, the port and messages, too.
-fn is_mode(line: &Line) -> bool {
+fn is_mode(line: &StartupLine) -> bool {
     ["speed", "duplex", "autoneg", "advertise"].iter().any(|word| line.has(word))
 }
 

@@ -2,9 +2,9 @@
 
 use rxpath_bpf::reuseport;
 use rxpath_core::Fact;
-use rxpath_host::read::queue_map::Shared;
+use rxpath_host::read::queue_map::HostTables;
 use rxpath_host::read::steering::group::{Choice, choose};
-use rxpath_host::read::steering::{Flow, Landing, Spread, land, spread};
+use rxpath_host::read::steering::{Flow, Landing, SteeringSuggestion, land, spread};
 use rxpath_host::{HostError, netlink::Netlink};
 use serde::Deserialize;
 
@@ -18,7 +18,7 @@ pub struct Landings {
     /// One entry for each named device.
     pub landings: Vec<Landing>,
     /// The flows that would lead to each queue, by device, as in `landings`.
-    pub spreads: Vec<Fact<Spread>>,
+    pub spreads: Vec<Fact<SteeringSuggestion>>,
 }
 
 /// Reports where the flow lands on each named device.
@@ -32,7 +32,7 @@ pub fn run(ask: &QueueCheckOptions<'_>, text: &str) -> Outcome {
             .hint(format!("devices here: {all}")));
     }
     let nics = nics(ask.root, &names(ask)?)?;
-    let (devices, warnings) = read(ask, &nics, &Shared::read(ask.root));
+    let (devices, warnings) = read(ask, &nics, &HostTables::read(ask.root));
     let found = devices.iter().filter_map(|queues| Some((nics.get(&queues.device)?, queues)));
     let (mut landings, spreads): (Vec<_>, Vec<_>) =
         found.map(|(nic, queues)| (land(flow, nic, queues), spread(flow, nic, queues))).unzip();

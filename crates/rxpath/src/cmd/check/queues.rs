@@ -7,7 +7,7 @@ use rxpath_core::IntoMap;
 use rxpath_core::envelope::schema_id;
 use rxpath_host::Root;
 use rxpath_host::read::nic::{self, Nic};
-use rxpath_host::read::queue_map::{self, DeviceQueues, Shared};
+use rxpath_host::read::queue_map::{self, DeviceQueues, HostTables};
 use rxpath_host::read::sysfs;
 use serde::Deserialize;
 
@@ -108,7 +108,7 @@ pub fn names(ask: &QueueCheckOptions<'_>) -> Result<Vec<String>, Failure> {
 pub fn read(
     ask: &QueueCheckOptions<'_>,
     nics: &BTreeMap<String, Nic>,
-    shared: &Shared,
+    shared: &HostTables,
 ) -> (Vec<DeviceQueues>, Vec<Warning>) {
     let mut warnings = Vec::new();
     let mut devices = Vec::new();
@@ -136,7 +136,7 @@ pub fn nics(root: &Root, names: &[String]) -> Result<BTreeMap<String, Nic>, Fail
 
 fn once(ask: &QueueCheckOptions<'_>, names: &[String]) -> Outcome {
     let (nics, passed_over) = chosen(ask, names)?;
-    let (devices, warnings) = read(ask, &nics, &Shared::read(ask.root));
+    let (devices, warnings) = read(ask, &nics, &HostTables::read(ask.root));
     let settings = json!({ "devices": nics.keys().collect::<Vec<_>>() });
     let result = QueueCheckResult { devices, passed_over };
     let answer = Envelope::new("check-queues", settings, result, warnings);
@@ -157,7 +157,7 @@ fn again(ask: &QueueCheckOptions<'_>, names: &[String], interval: Duration) -> O
     let mut reader = nic::Reader::open()?;
     let (mut nics, passed_over) = chosen(ask, names)?;
     let take = |nics: &BTreeMap<String, Nic>| {
-        let (devices, warnings) = read(ask, nics, &Shared::read(ask.root));
+        let (devices, warnings) = read(ask, nics, &HostTables::read(ask.root));
         (Reading { at: Instant::now(), devices }, warnings)
     };
     let (mut before, warnings) = take(&nics);

@@ -2,7 +2,7 @@
 
 use rxpath_host::Target;
 use rxpath_host::pairs::Pairs;
-use rxpath_host::write::change::{Change, Outcome as What};
+use rxpath_host::write::change::{ChangeOutcome, SettingChange};
 use rxpath_host::write::journal::{Restored, Undo};
 use rxpath_tune::persist::homes;
 use rxpath_tune::plan::{Plan, PlanStep};
@@ -19,7 +19,7 @@ pub struct ApplyResult {
     /// Number of the journal; none if there was nothing to change.
     pub journal: Option<u32>,
     /// Completed and attempted steps.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SettingChange>,
     /// Number of steps that were not tried.
     pub not_tried_count: usize,
     /// Why it stopped early.
@@ -136,22 +136,22 @@ pub fn short(value: &str) -> String {
 }
 
 /// One line per change.
-pub fn change_line(change: &Change) -> String {
+pub fn change_line(change: &SettingChange) -> String {
     let before = short(change.before.as_deref().unwrap_or("unreadable"));
     let after = short(change.after.as_deref().unwrap_or("unreadable"));
     let asked = short(&change.asked);
     let bad = |text| paint(Paint::Red, Stream::Out, text);
     let odd = |text| paint(Paint::Yellow, Stream::Out, text);
     let told = match &change.outcome {
-        What::Applied => format!("{before} -> {after}"),
-        What::Pending { until } => {
+        ChangeOutcome::Applied => format!("{before} -> {after}"),
+        ChangeOutcome::Pending { until } => {
             format!("{before} -> {after}, {} {until}", odd("pending until"))
         }
-        What::Rounded => format!("{before} -> {after}, {} {asked}", odd("rounded from")),
-        What::Ignored => {
+        ChangeOutcome::Rounded => format!("{before} -> {after}, {} {asked}", odd("rounded from")),
+        ChangeOutcome::Ignored => {
             format!("{} the kernel accepted {asked} but kept {after}", bad("ignored:"))
         }
-        What::Refused { why } => format!("{} {asked}: {why}", bad("refused")),
+        ChangeOutcome::Refused { why } => format!("{} {asked}: {why}", bad("refused")),
     };
     let also = if change.also.is_empty() {
         String::new()

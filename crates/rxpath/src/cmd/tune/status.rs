@@ -2,8 +2,8 @@
 
 use rxpath_host::Target;
 use rxpath_host::read::clock::boottime_ns;
-use rxpath_host::write::change::Change;
-use rxpath_host::write::journal::{Contents, Entry};
+use rxpath_host::write::change::SettingChange;
+use rxpath_host::write::journal::{Contents, JournalEntry};
 use rxpath_tune::store::StoredJournal;
 
 use super::StateArgs;
@@ -80,7 +80,7 @@ enum Standing {
 #[serde(untagged)]
 enum Setting {
     /// The value as the kernel left it.
-    Told(Change),
+    Told(SettingChange),
     /// A setting whose outcome is only known from the journal.
     Untold(Untold),
 }
@@ -111,7 +111,7 @@ enum NoOutcome {
 }
 
 impl Setting {
-    fn of(entry: &Entry) -> Self {
+    fn of(entry: &JournalEntry) -> Self {
         let as_asked = |value: &String| entry.target.as_far_as(value, &entry.asked);
         let before = Some(as_asked(&entry.before));
         let untold = |outcome| {
@@ -121,7 +121,7 @@ impl Setting {
         match &entry.end {
             _ if entry.undone => untold(NoOutcome::Undone),
             None => untold(NoOutcome::NotKnown),
-            Some((after, outcome)) => Self::Told(Change {
+            Some((after, outcome)) => Self::Told(SettingChange {
                 target: entry.target.clone(),
                 before,
                 asked: entry.asked.clone(),

@@ -2,7 +2,7 @@
 
 use crate::HostError;
 use crate::netlink::genl::{self, Family};
-use crate::netlink::socket::{Netlink, Reply};
+use crate::netlink::socket::{Netlink, NetlinkReply};
 use crate::netlink::wire::Body;
 
 /// The family.
@@ -136,7 +136,7 @@ impl Netlink {
         what: &str,
         command: Command,
         dev: &str,
-    ) -> Result<Vec<Reply>, HostError> {
+    ) -> Result<Vec<NetlinkReply>, HostError> {
         self.family_dump(&format!("read {what} of {dev}"), ETHTOOL, &device(command, dev))
     }
 }

@@ -30,7 +30,7 @@ impl TcpState {
 ///
 /// **Source** `struct tcp_info` (linux/tcp.h), net/ipv4/tcp.c `tcp_get_info`. A kernel gives the fields that it knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TcpInfo {
+pub struct TcpDiagInfo {
     /// Segments that this host sent again (`tcpi_total_retrans`).
     pub retransmitted_segments: u32,
     /// Bytes that arrived in order (`tcpi_bytes_received`, since 4.1).
@@ -41,7 +41,7 @@ pub struct TcpInfo {
     pub window_bytes: Option<u32>,
 }
 
-impl TcpInfo {
+impl TcpDiagInfo {
     /// By the words of the structure; `None` when it is too short for what Linux 2.6 had.
     fn of(bytes: &[u8]) -> Option<Self> {
         let wide = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
@@ -74,7 +74,7 @@ pub struct TcpSocket {
     /// Memory; `None` when the kernel did not give it.
     pub memory: Option<SkMemInfo>,
     /// What happened on a connection so far; `None` of a listener.
-    pub info: Option<TcpInfo>,
+    pub info: Option<TcpDiagInfo>,
 }
 
 impl TcpSocket {
@@ -93,7 +93,7 @@ impl TcpSocket {
             memory: attrs.get(INET_DIAG_SKMEMINFO).and_then(SkMemInfo::parse),
             info: attrs
                 .get(INET_DIAG_INFO)
-                .and_then(TcpInfo::of)
+                .and_then(TcpDiagInfo::of)
                 .filter(|_| state != TcpState::Listen),
         }))
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use rxpath_host::netlink::Netlink;
-use rxpath_host::read::netlink::Link;
+use rxpath_host::read::netlink::NetworkLink;
 use rxpath_host::write::netlink::next_hop::NextHop;
 
 use crate::LoadError;
@@ -60,7 +60,7 @@ impl Flow for FrameFlow {
 pub(in crate::udp::load) fn one_device<'a>(
     engine: &str,
     flows: impl IntoIterator<Item = &'a FrameFlow>,
-) -> Result<&'a Link, LoadError> {
+) -> Result<&'a NetworkLink, LoadError> {
     let mut devices = flows.into_iter().map(|flow| &flow.hop.device);
     let first = devices.next().ok_or_else(|| LoadError::usage("no destination", ""))?;
     let Some(other) = devices.find(|other| other.index != first.index) else { return Ok(first) };
