@@ -63,6 +63,7 @@ mod static_build;
 mod steered;
 mod tcp;
 mod tune;
+mod type_names;
 mod udp;
 mod watch;
 mod wording;
