@@ -173,7 +173,11 @@ gives_up() {
 	mv /etc/default/rxpath-export /root/keep/options
 	echo 'OPTIONS="--no-such-option"' >/etc/default/rxpath-export
 	for _ in $(seq 6); do ! systemctl restart rxpath-export 2>/dev/null || fails "it starts with a wrong option"; done
-	[ "$(systemctl show -p Result --value rxpath-export)" = start-limit-hit ] || fails "it is started again and again"
+	# The service keeps the result of its last run; its socket has the reason.
+	case "$(systemctl show -p Result --value rxpath-export rxpath-export.socket)" in
+	*start-limit-hit*) ;;
+	*) fails "it is started again and again" ;;
+	esac
 	mv /root/keep/options /etc/default/rxpath-export
 }
 
