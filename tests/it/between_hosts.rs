@@ -409,7 +409,7 @@ fn an_endpoint_answers_and_ends_with_its_input() {
         r#"{"id":3,"do":"program","program":1,"what":{"launch":{"words":["serve","udp","127.0.0.1:0","--control","--json"],"host":"","sender":0}}}"#,
     );
     let answer: serde_json::Value = serde_json::from_str(&launched).unwrap();
-    let pid = answer["answer"]["ok"].as_i64().unwrap_or_else(|| panic!("{launched}"));
+    let pid = answer["answer"]["ok"]["pid"].as_i64().unwrap_or_else(|| panic!("{launched}"));
     drop(input);
     assert!(child.wait().unwrap().success());
     assert!(!Path::new(&format!("/proc/{pid}")).exists(), "its program is gone with it");

@@ -26,6 +26,10 @@ const ROWS: [(&str, &[&str]); 17] = [
         "a_list_that_the_kernel_does_not_have_is_asked_for_once_a_minute_and_leaves_a_gap",
     ]),
     (
+        "a list of sockets that takes more than 1 % of the interval, UDP's and TCP's each by itself",
+        &["lists_take_a_hundredth_of_the_time_whatever_one_takes"],
+    ),
+    (
         "a list of sockets that takes more than 20 ms of CPU time (some 20,000 sockets), UDP's and TCP's each by itself",
         &["a_list_that_took_long_is_read_once_in_five_minutes_and_leaves_a_gap"],
     ),

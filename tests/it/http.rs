@@ -309,7 +309,7 @@ fn what_cannot_be_loaded_has_one_clear_line_a_hint_and_exit_2() {
         (&["http://no-such-host.invalid/"], "resolve no-such-host.invalid"),
         (&["http://255.255.255.255/"], "connect 255.255.255.255:80"),
         (&[url, "-c", "1", "-t", "2"], "fewer connections than threads"),
-        (&[url, "-c", "100000000"], "file descriptors, the hard limit"),
+        (&[url, "-c", "100000000"], "file descriptors, this process may open"),
         (&[url, "-d", "10x"], "unit `x` is not one of"),
         (&[url, "--rate", "0"], "--rate 0"),
         (&[url, "--pipeline", "0"], "1 to 1024"),

@@ -31,7 +31,7 @@ use crate::turns::{Around, Pace, PacketHooks};
 use flow::Flows;
 use functions::Functions;
 pub use reading::Reading;
-use row::{CpuWindow, TaskKey, TaskRow};
+use row::{ChargedTask, CpuWindow, TaskKey};
 pub(crate) use spec::SPEC;
 use spec::{END, READ, TASK_ROW_BYTES};
 
@@ -87,7 +87,7 @@ struct LookedAt {
 /// Rows of all readings, and each CPU's last window. Of a live view those that no reading has yet.
 #[derive(Debug, Default)]
 struct Taken {
-    tasks: BTreeMap<TaskKey, TaskRow>,
+    tasks: BTreeMap<TaskKey, ChargedTask>,
     windows: HashMap<u32, CpuWindow>,
     /// Whether a reading ended windows, and failed before it had taken all of their rows.
     is_torn: bool,
@@ -351,7 +351,7 @@ impl Account {
     fn take_tasks(
         &self,
         charged: Option<&HashMap<u32, u32>>,
-        tasks: &mut BTreeMap<TaskKey, TaskRow>,
+        tasks: &mut BTreeMap<TaskKey, ChargedTask>,
     ) -> Result<HashSet<TaskKey>, HostError> {
         let mut ran = HashSet::new();
         self.loaded.each("tasks", &mut |key, value| {
@@ -377,7 +377,7 @@ impl Account {
     /// Drops the rows of tasks that did not run in this window and are gone: they will never run again.
     fn forget_the_gone(
         &self,
-        tasks: &mut BTreeMap<TaskKey, TaskRow>,
+        tasks: &mut BTreeMap<TaskKey, ChargedTask>,
         ran: &HashSet<TaskKey>,
         culprits: &[(Vec<u8>, Vec<u8>)],
     ) -> Result<(), HostError> {

@@ -262,10 +262,10 @@ fn missed(window: &Reading) -> Vec<Warning> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::row::{Charge, TaskKey, TaskRow};
+    use crate::account::row::{Charge, ChargedTask, TaskKey};
 
     fn window(cpu: CpuWindow, slices: u64) -> Reading {
-        let task = TaskRow {
+        let task = ChargedTask {
             key: TaskKey { start_ns: 1, pid: 7, cpu: 0 },
             charge: Charge { slices, ..Charge::default() },
             first_ns: 0,

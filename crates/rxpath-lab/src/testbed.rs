@@ -38,7 +38,7 @@ use crate::trial::background::{Alongside, Background};
 use crate::trial::observers::{Observers, Observing};
 use crate::trial::peer::Began;
 use crate::trial::phase;
-use crate::trial::sampler::{Sampled, Sampler, Sampling, Target, queue_ask};
+use crate::trial::sampler::{Sampled, Sampler, SamplerSources, Sampling, queue_ask};
 
 pub mod filters;
 pub mod flows;
@@ -191,7 +191,7 @@ pub trait Testbed {
                 sockets.push((side, self.sock_diag(side)?, ask));
             }
         }
-        Ok(Box::new(Sampler::start(Target { interval_ns, sockets, threads, ring })))
+        Ok(Box::new(Sampler::start(SamplerSources { interval_ns, sockets, threads, ring })))
     }
 
     /// For each receiver the drops of each UDP socket that is bound to `port`; `None` when there is no such socket.

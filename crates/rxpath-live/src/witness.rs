@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_bpf::account::row::{Charge, TaskRow};
+use rxpath_bpf::account::row::{Charge, ChargedTask};
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::locks::{Locks, Waits};
 use rxpath_bpf::probe::{Probe, lost};
@@ -179,7 +179,7 @@ fn by_cpu(window: &Reading, traffic: &Traffic<'_>) -> (Vec<ProbedCpu>, Vec<Probe
     (cpus, tasks)
 }
 
-fn is_part(row: &TaskRow, traffic: &Traffic<'_>) -> bool {
+fn is_part(row: &ChargedTask, traffic: &Traffic<'_>) -> bool {
     is_receive_path(&row.comm) || traffic.workloads.contains(&(row.tgid as i32))
 }
 

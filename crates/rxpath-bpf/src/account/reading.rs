@@ -6,7 +6,7 @@ use rxpath_core::Warning;
 use rxpath_host::read::procfs::stat;
 
 use super::flow::{FlowKey, FlowRow};
-use super::row::{Charge, CpuWindow, Culprit, CulpritKey, TaskKey, TaskRow};
+use super::row::{Charge, ChargedTask, CpuWindow, Culprit, CulpritKey, TaskKey};
 
 /// Everything up to one moment, since the probe started: times are cumulative. Of a live view (`Account::live`) the tasks are an
 /// exception: theirs are those since the reading before.
@@ -15,7 +15,7 @@ pub struct Reading {
     /// Each CPU's window; that of a CPU that is offline ends at the reading before.
     pub cpus: Vec<CpuWindow>,
     /// Each task on each CPU; of a live view those that ran since the reading before.
-    pub tasks: Vec<TaskRow>,
+    pub tasks: Vec<ChargedTask>,
     /// Which device's polls took time from which task.
     pub culprits: Vec<Culprit>,
     /// Flows of sampled packets in softirqs, by the task whose time they took.
@@ -33,7 +33,8 @@ impl Reading {
     /// [`Reading::take_since`].
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let tasks: HashMap<TaskKey, &TaskRow> = earlier.tasks.iter().map(|t| (t.key, t)).collect();
+        let tasks: HashMap<TaskKey, &ChargedTask> =
+            earlier.tasks.iter().map(|t| (t.key, t)).collect();
         let culprits: HashMap<CulpritKey, &Culprit> =
             earlier.culprits.iter().map(|c| (c.key, c)).collect();
         let cpus: HashMap<u32, &CpuWindow> = earlier.cpus.iter().map(|c| (c.cpu, c)).collect();
@@ -45,7 +46,7 @@ impl Reading {
                 .iter()
                 .map(|now| {
                     let before = tasks.get(&now.key).map_or(&zero, |t| &t.charge);
-                    TaskRow { charge: now.charge.since(before), ..now.clone() }
+                    ChargedTask { charge: now.charge.since(before), ..now.clone() }
                 })
                 .filter(|task| task.charge.on_cpu_ns > 0)
                 .collect(),
@@ -92,7 +93,7 @@ mod tests {
 
     /// A reading of a live view: each of these tasks ran for 5 ns since the reading before.
     fn reading(pids: &[u32]) -> Reading {
-        let row = |pid: &u32| TaskRow {
+        let row = |pid: &u32| ChargedTask {
             key: TaskKey { start_ns: 1, pid: *pid, cpu: 0 },
             charge: Charge { on_cpu_ns: 5, ..Charge::default() },
             first_ns: 0,

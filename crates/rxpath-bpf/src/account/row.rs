@@ -111,7 +111,7 @@ impl Charge {
 
 /// A task on one CPU, with its charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskRow {
+pub struct ChargedTask {
     /// Which task, where.
     pub key: TaskKey,
     /// Where its time went.
@@ -132,7 +132,7 @@ pub struct TaskRow {
     pub cgroup: u64,
 }
 
-impl TaskRow {
+impl ChargedTask {
     /// Adds another row of the same task. What changes in the life of a task is taken from where it ran last, its parent
     /// from where it ran first.
     pub fn join(&mut self, other: Self) {
@@ -259,7 +259,7 @@ fn task_key(fields: &mut Fields<'_>) -> TaskKey {
 }
 
 /// `struct task_row`, and the half that it belongs to.
-pub(super) fn task(key: &[u8], value: &[u8]) -> (u32, TaskRow) {
+pub(super) fn task(key: &[u8], value: &[u8]) -> (u32, ChargedTask) {
     let mut fields = Fields::of(key);
     let key = task_key(&mut fields);
     let half = fields.u32();
@@ -269,7 +269,7 @@ pub(super) fn task(key: &[u8], value: &[u8]) -> (u32, TaskRow) {
     let (tgid, parent, flags) = (fields.u32(), fields.u32(), fields.u32());
     fields.skip(4);
     let (comm, cgroup) = (fields.text(16), fields.u64());
-    (half, TaskRow { key, charge, first_ns, last_ns, tgid, parent, flags, comm, cgroup })
+    (half, ChargedTask { key, charge, first_ns, last_ns, tgid, parent, flags, comm, cgroup })
 }
 
 /// `struct culprit_row`.

@@ -8,7 +8,7 @@ use rxpath_core::measured::{CpuBreakdown, TakenBy, TaskKind, TaskTime};
 
 use crate::account::Reading;
 use crate::account::calibrate::IrqCalibration;
-use crate::account::row::{PF_KTHREAD, TaskKey, TaskRow};
+use crate::account::row::{ChargedTask, PF_KTHREAD, TaskKey};
 use crate::names::transport_name;
 
 /// What the rows are made from.
@@ -56,7 +56,7 @@ impl<'a> StealRows<'a> {
     }
 
     /// One task on one CPU.
-    fn divide(&self, row: &TaskRow) -> Division {
+    fn divide(&self, row: &ChargedTask) -> Division {
         let c = &row.charge;
         let s = |ns: u64| ns as f64 / 1e9;
         // A softirq that ran when the window began is charged whole at its end, and of its task's slice only the rest is
@@ -109,7 +109,7 @@ impl<'a> StealRows<'a> {
     }
 
     fn cpu(&self, cpu: u32, facts: &CpuFacts) -> CpuBreakdown {
-        let rows: Vec<(&TaskRow, Division)> = self
+        let rows: Vec<(&ChargedTask, Division)> = self
             .window
             .tasks
             .iter()
@@ -143,7 +143,7 @@ impl<'a> StealRows<'a> {
     }
 
     /// One task, from its rows on all CPUs: named as where it ran last, the child of whom it had where it ran first.
-    fn task(&self, rows: &[&TaskRow]) -> Option<TaskTaken> {
+    fn task(&self, rows: &[&ChargedTask]) -> Option<TaskTaken> {
         let newest = rows.iter().max_by_key(|row| row.last_ns)?;
         let parent = rows.iter().min_by_key(|row| row.first_ns)?.parent;
         let mut cpus: Vec<u32> = rows.iter().map(|row| row.key.cpu).collect();
@@ -166,7 +166,7 @@ impl<'a> StealRows<'a> {
     /// Each task, summed over CPUs, by what was taken from it; then by its time.
     pub fn tasks(&self) -> Vec<TaskTaken> {
         let of = |key: &TaskKey| (key.pid, key.start_ns);
-        let mut rows: Vec<&TaskRow> = self.window.tasks.iter().collect();
+        let mut rows: Vec<&ChargedTask> = self.window.tasks.iter().collect();
         rows.sort_by_key(|row| (of(&row.key), row.key.cpu));
         let each = rows.chunk_by(|a, b| of(&a.key) == of(&b.key));
         // In the order of their pids: a table of thousands of tasks would take twice their memory.
@@ -264,7 +264,7 @@ pub fn merge_flows(flows: &mut Vec<TakenFor>, time: &Division) {
 /// Names of kernel threads are the kernel's (kernel/softirq.c `softirq_threads`, net/core/dev.c `napi_kthread_create`,
 /// drivers/vhost/vhost.c). Threads of virtual CPUs are named by their VMM: `CPU 0/KVM` by QEMU, `fc_vcpu 0` by
 /// Firecracker, `vcpu0` by Cloud Hypervisor; a VMM that names them otherwise is a task here.
-fn kind(row: &TaskRow) -> TaskKind {
+fn kind(row: &ChargedTask) -> TaskKind {
     let comm = row.comm.as_str();
     if row.key.pid == 0 {
         TaskKind::Idle

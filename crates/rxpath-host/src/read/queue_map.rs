@@ -123,7 +123,7 @@ pub fn of(sysfs: &Steering, nic: &Nic, lines: &Lines<'_>, name: &str) -> DeviceQ
         sysfs.tx_queues.iter().map(|tx| (tx.index, &tx.xps_cpus)).into_map();
     let rows = sysfs.rx_queues.iter().take(queues).map(|rx| {
         let at = rx.index as usize;
-        let total = |pick: fn(&counters::Counted) -> Option<u64>| {
+        let total = |pick: fn(&counters::QueueCounters) -> Option<u64>| {
             counted.get(&rx.index).and_then(pick).map_or_else(
                 || source.as_ref().and_then(|of| Fact::absent(format!("not among the {of}"))),
                 Fact::ok,

@@ -23,7 +23,7 @@ use super::wire::{AheadAsk, MeasuredWindow, SampleAsk, WindowAsk};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::trial::phase;
-use crate::trial::sampler::{SampledQueues, Sampler, Sampling, Target, queue_ask};
+use crate::trial::sampler::{SampledQueues, Sampler, SamplerSources, Sampling, queue_ask};
 
 /// Time from the first reading of the links to the begin: a driver may ask its firmware.
 const LINKS_AHEAD: Duration = Duration::from_millis(150);
@@ -104,13 +104,13 @@ impl HostWindow {
     }
 }
 
-fn target(ask: SampleAsk) -> Result<Target, HostError> {
+fn target(ask: SampleAsk) -> Result<SamplerSources, HostError> {
     let SampleAsk { interval_ns, side, port, tcp, v6, threads } = ask;
     let sockets = match queue_ask(side, port, tcp, v6) {
         Some(ask) => vec![(side, Netlink::sock_diag()?, ask)],
         None => Vec::new(),
     };
-    Ok(Target { interval_ns, sockets, threads: vec![(side, threads)], ring: None })
+    Ok(SamplerSources { interval_ns, sockets, threads: vec![(side, threads)], ring: None })
 }
 
 /// Waits for the window's begin, reads, waits for its end, reads again.

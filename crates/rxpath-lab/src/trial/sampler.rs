@@ -38,7 +38,7 @@ pub struct Sampled {
 }
 
 /// The open sources of a sampler.
-pub struct Target {
+pub struct SamplerSources {
     /// Time from sample to sample.
     pub interval_ns: u64,
     /// A `sock_diag` socket of each side's namespace, with the sockets that belong to the workload.
@@ -92,7 +92,7 @@ struct Shared {
 
 impl Sampler {
     /// Starts sampling at once.
-    pub fn start(target: Target) -> Self {
+    pub fn start(target: SamplerSources) -> Self {
         let shared = Arc::<Shared>::default();
         let seen = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
@@ -139,7 +139,7 @@ mod tests {
         let mut server = listener.accept().unwrap().0;
         let ask = QueueAsk { tcp: true, v6: false, local_port: port, remote_port: 0 };
         let me = (std::process::id() as i32, thread::current_tid());
-        let running = Sampler::start(Target {
+        let running = Sampler::start(SamplerSources {
             interval_ns: 1_000_000,
             sockets: vec![(PathSide::Rx, Netlink::sock_diag().unwrap(), ask)],
             threads: vec![(PathSide::Rx, vec![me])],
@@ -198,7 +198,7 @@ mod tests {
         // A socket of another netlink family refuses every question about sockets.
         let deaf = Netlink::netfilter().unwrap();
         let ask = QueueAsk { tcp: false, v6: false, local_port: 1, remote_port: 0 };
-        let running = Sampler::start(Target {
+        let running = Sampler::start(SamplerSources {
             interval_ns: 1_000_000,
             sockets: vec![(PathSide::Rx, deaf, ask)],
             threads: Vec::new(),

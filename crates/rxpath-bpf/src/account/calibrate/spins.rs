@@ -136,7 +136,7 @@ fn hidden(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::row::{Charge, TaskKey, TaskRow};
+    use crate::account::row::{Charge, ChargedTask, TaskKey};
 
     #[test]
     fn what_is_accounted_for_is_not_hidden() {
@@ -149,7 +149,7 @@ mod tests {
             ..Charge::default()
         };
         let during = |charge| Reading {
-            tasks: vec![TaskRow {
+            tasks: vec![ChargedTask {
                 key,
                 charge,
                 first_ns: 1,

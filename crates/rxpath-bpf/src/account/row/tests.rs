@@ -48,7 +48,7 @@ fn a_window_is_as_long_as_was_counted() {
 
 #[test]
 fn a_task_has_the_name_of_its_last_slice_and_the_parent_of_its_first() {
-    let row = |first_ns, last_ns, parent, comm: &str| TaskRow {
+    let row = |first_ns, last_ns, parent, comm: &str| ChargedTask {
         key: TaskKey { start_ns: 1, pid: 7, cpu: 0 },
         charge: Charge { on_cpu_ns: 10, ..Charge::default() },
         first_ns,

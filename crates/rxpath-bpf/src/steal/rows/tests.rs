@@ -3,10 +3,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::account::row::{Charge, CpuWindow, Culprit, CulpritKey, TaskKey};
 
-fn row(pid: u32, cpu: u32, comm: &str, flags: u32, charge: Charge) -> TaskRow {
+fn row(pid: u32, cpu: u32, comm: &str, flags: u32, charge: Charge) -> ChargedTask {
     let key = TaskKey { start_ns: u64::from(pid) * 10, pid, cpu };
     let (first_ns, last_ns) = (1, 2);
-    TaskRow {
+    ChargedTask {
         key,
         charge,
         first_ns,
@@ -23,7 +23,7 @@ fn window(cpu: u32, span_ns: u64) -> CpuWindow {
     CpuWindow { cpu, start_ns: 0, end_ns: span_ns, ..CpuWindow::default() }
 }
 
-fn reading(cpus: Vec<CpuWindow>, tasks: Vec<TaskRow>) -> Reading {
+fn reading(cpus: Vec<CpuWindow>, tasks: Vec<ChargedTask>) -> Reading {
     Reading { cpus, tasks, ..Reading::default() }
 }
 
@@ -90,7 +90,7 @@ fn a_family_is_found_through_its_parents() {
         [(10, 1), (11, 10), (12, 11), (13, 1)]
             .map(|(pid, parent)| {
                 let charge = Charge { on_cpu_ns: 1, ..Charge::default() };
-                TaskRow { parent, ..row(pid, 0, "t", 0, charge) }
+                ChargedTask { parent, ..row(pid, 0, "t", 0, charge) }
             })
             .to_vec(),
     );
@@ -150,7 +150,7 @@ proptest! {
     fn every_row_adds_up_whatever_is_estimated(
         charges in proptest::collection::vec((charge(), 0u32..3, 0u32..5), 1..20), k in 0.0f64..50.0, steal_s in 0.0f64..3.0,
     ) {
-        let tasks: Vec<TaskRow> = charges.iter().map(|(charge, cpu, pid)| {
+        let tasks: Vec<ChargedTask> = charges.iter().map(|(charge, cpu, pid)| {
             let (comm, flags) = if *pid == 4 { ("ksoftirqd/0", PF_KTHREAD) } else { ("t", 0) };
             row(*pid, *cpu, comm, flags, *charge)
         }).collect();

@@ -35,7 +35,7 @@ mod tests;
 
 /// What one queue counted; `None` where the driver has no such counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct QueueCounters {
     /// Packets received.
     pub packets_total: Option<u64>,
     /// Packets lost.
@@ -43,7 +43,7 @@ pub struct Counted {
 }
 
 /// Counters by queue.
-pub type ByQueue = BTreeMap<u32, Counted>;
+pub type ByQueue = BTreeMap<u32, QueueCounters>;
 
 /// What a counter's name tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,9 +111,9 @@ pub fn of(nic: &Nic, queues: usize) -> (Fact<String>, ByQueue) {
 
 /// Packets and drops of each queue, and what is known of the drops where the driver does not tell all of them: that is
 /// the least of it, and 0 says nothing.
-fn from_netdev(nic: &Nic) -> Option<BTreeMap<u32, (Counted, u64)>> {
+fn from_netdev(nic: &Nic) -> Option<BTreeMap<u32, (QueueCounters, u64)>> {
     let stats = nic.queue_stats.value()?;
-    let found: BTreeMap<u32, (Counted, u64)> = stats
+    let found: BTreeMap<u32, (QueueCounters, u64)> = stats
         .iter()
         .filter(|one| one.kind == QueueKind::Rx)
         .map(|one| {
@@ -121,7 +121,7 @@ fn from_netdev(nic: &Nic) -> Option<BTreeMap<u32, (Counted, u64)>> {
             // rx-hw-drops holds the overruns; rate limits and failed allocations are counted apart.
             let apart = [of("rx-alloc-fail"), of("rx-hw-drop-ratelimits")];
             let least = apart.into_iter().flatten().fold(0, u64::saturating_add);
-            let counted = Counted {
+            let counted = QueueCounters {
                 packets_total: of("rx-packets"),
                 drops_total: of("rx-hw-drops").map(|drops| drops.saturating_add(least)),
             };
@@ -132,14 +132,14 @@ fn from_netdev(nic: &Nic) -> Option<BTreeMap<u32, (Counted, u64)>> {
 }
 
 /// The kernel's counters of the queues, with the driver's drops where the kernel has none.
-fn with_drops(queues: BTreeMap<u32, (Counted, u64)>, nic: &Nic) -> (Fact<String>, ByQueue) {
+fn with_drops(queues: BTreeMap<u32, (QueueCounters, u64)>, nic: &Nic) -> (Fact<String>, ByQueue) {
     let stats = nic.driver_stats.value().map_or(&[][..], Vec::as_slice);
     let (named, mut used) = (from_names(stats), false);
     let found = queues.into_iter().map(|(queue, (counted, least))| {
         let theirs = named.get(&queue).and_then(|one| one.drops_total);
         used |= counted.drops_total.is_none() && theirs.is_some();
         let drops_total = counted.drops_total.or(theirs).or(Some(least).filter(|least| *least > 0));
-        (queue, Counted { drops_total, ..counted })
+        (queue, QueueCounters { drops_total, ..counted })
     });
     let found: ByQueue = found.into_map();
     let drops = if used { ", drops: driver's statistics" } else { "" };
@@ -213,7 +213,9 @@ fn add(found: &mut ByQueue, queue: u32, kind: Kind, value: u64) {
 fn of_only_queue(stats: &[(String, u64)]) -> ByQueue {
     let of = |wanted: &str| stats.iter().find(|(name, _)| name == wanted).map(|(_, value)| *value);
     let drops = [of("rx_missed_errors"), of("rx_no_buffer_count")];
-    let counted =
-        Counted { packets_total: of("rx_packets"), drops_total: drops.into_iter().flatten().max() };
-    if counted == Counted::default() { ByQueue::new() } else { ByQueue::from([(0, counted)]) }
+    let counted = QueueCounters {
+        packets_total: of("rx_packets"),
+        drops_total: drops.into_iter().flatten().max(),
+    };
+    if counted == QueueCounters::default() { ByQueue::new() } else { ByQueue::from([(0, counted)]) }
 }

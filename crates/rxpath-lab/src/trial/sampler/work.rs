@@ -14,7 +14,7 @@ use rxpath_host::read::thread;
 use rxpath_host::{HostError, Root};
 use rxpath_record::samples::{SampleSeries, SamplerCost, TrialSamples};
 
-use super::{Shared, Target};
+use super::{SamplerSources, Shared};
 use crate::clock::monotonic_ns;
 use crate::testbed::ring::{self, Ring};
 
@@ -55,7 +55,7 @@ impl std::fmt::Display for Entity {
 type Key = (PathSide, Entity, &'static str, bool);
 
 pub(super) struct Work {
-    target: Target,
+    target: SamplerSources,
     root: Root,
     schedstats: Vec<(PathSide, usize, File)>,
     /// TCP connections of each side, as they were listed last, and when that was.
@@ -71,7 +71,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn new(target: Target) -> Self {
+    pub(super) fn new(target: SamplerSources) -> Self {
         let open = |side: PathSide, (at, (pid, tid)): (usize, &(i32, i32))| {
             let file = File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
             Some((side, at, file))

@@ -224,7 +224,7 @@ pub(super) fn napis(now: &[NapiPolls], before: &[NapiPolls]) -> Vec<NapiPolls> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rxpath_bpf::account::row::{Charge, TaskKey, TaskRow};
+    use rxpath_bpf::account::row::{Charge, ChargedTask, TaskKey};
 
     #[test]
     fn drops_that_differ_in_one_part_of_the_kernels_key_are_two_rows() {
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn napi_threads_are_known_by_their_name_and_by_being_the_kernels() {
-        let row = |pid: u32, comm: &str, flags: u32, cpu: u32| TaskRow {
+        let row = |pid: u32, comm: &str, flags: u32, cpu: u32| ChargedTask {
             key: TaskKey { start_ns: 1, pid, cpu },
             charge: Charge { on_cpu_ns: 100, hardirq_ns: 10, net_rx_ns: 20, ..Charge::default() },
             tgid: pid,

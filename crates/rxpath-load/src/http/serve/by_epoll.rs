@@ -14,9 +14,9 @@ use crate::engine::epoll::{Epoll, Event, Flags};
 use crate::engine::listen::{errno_name, is_exhaustion};
 use crate::http::serve::connection::{Conn, End, Pending, Token};
 use crate::http::serve::count::{CloseReason, Counts};
-use crate::http::serve::dialogue::Next;
+use crate::http::serve::dialogue::ConnectionAction;
 use crate::http::serve::options::Trigger;
-use crate::http::serve::reply::{Kind, MAX_SLICES, Queue, ReplyTable};
+use crate::http::serve::reply::{Kind, MAX_SLICES, ReplyQueue, ReplyTable};
 use crate::http::serve::worker_state::{Overdue, WorkerState};
 
 /// The listener's token: no connection has this number.
@@ -212,7 +212,7 @@ impl EpollLoop {
         let next = if conn.end == End::Open {
             conn.dialogue.feed(&mut state.scratch, &self.buffer[..got])
         } else {
-            Next::Open
+            ConnectionAction::Open
         };
         if state.scratch.queue.is_empty() {
             // Part of a request. A body's piece is progress; a head's is not, or a byte a minute would hold us.
@@ -229,12 +229,12 @@ impl EpollLoop {
 
     /// Writes what the scratch has for this connection; false when it is gone or must wait for room.
     #[inline]
-    fn answer(&mut self, token: Token, next: Next) -> bool {
+    fn answer(&mut self, token: Token, next: ConnectionAction) -> bool {
         let state = &mut self.state;
         let read_ns = state.now_ns;
         let Some(conn) = state.connections.get_mut(token) else { return false };
         let requests = state.scratch.queue.requests();
-        if next != Next::Open {
+        if next != ConnectionAction::Open {
             conn.end = WorkerState::end(next, state.scratch.queue.has_refusal());
         }
         let wrote =
@@ -366,7 +366,7 @@ impl EpollLoop {
                     if let Some(conn) = self.state.connections.get_mut(token) {
                         conn.end = End::Linger(CloseReason::Slow);
                     }
-                    self.answer(token, Next::Open);
+                    self.answer(token, ConnectionAction::Open);
                 }
             }
         }
@@ -376,7 +376,7 @@ impl EpollLoop {
 /// Writes as much of the queue as the socket takes.
 #[inline]
 fn write(
-    queue: &mut Queue,
+    queue: &mut ReplyQueue,
     conn: &Conn,
     reply_table: &ReplyTable,
     counts: &mut Counts,

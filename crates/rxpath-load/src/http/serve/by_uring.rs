@@ -13,7 +13,7 @@ use crate::engine::listen::{errno_name, is_exhaustion};
 use crate::engine::uring::{self, Done, Region, Shape, Uring};
 use crate::http::serve::connection::{Conn, End, Pending, Token};
 use crate::http::serve::count::CloseReason;
-use crate::http::serve::dialogue::Next;
+use crate::http::serve::dialogue::ConnectionAction;
 use crate::http::serve::reply::Kind;
 use crate::http::serve::worker_state::{Overdue, WorkerState};
 
@@ -178,7 +178,7 @@ impl UringLoop {
         if done.result <= 0 {
             return self.not_received(token, done.result);
         }
-        if next != Next::Open {
+        if next != ConnectionAction::Open {
             conn.end = WorkerState::end(next, self.state.scratch.queue.has_refusal());
         }
         if !self.state.scratch.queue.is_empty() {
@@ -189,15 +189,15 @@ impl UringLoop {
 
     /// Lets the dialogue have what was received.
     #[inline]
-    fn take(&mut self, token: Token, done: &Done) -> Next {
+    fn take(&mut self, token: Token, done: &Done) -> ConnectionAction {
         let (Some(conn), Some(buffer)) = (self.state.connections.get_mut(token), &done.buffer)
         else {
-            return Next::Open;
+            return ConnectionAction::Open;
         };
-        let Ok(len) = usize::try_from(done.result) else { return Next::Open };
+        let Ok(len) = usize::try_from(done.result) else { return ConnectionAction::Open };
         self.state.counts.received_bytes += len as u64;
         if conn.end != End::Open {
-            return Next::Open;
+            return ConnectionAction::Open;
         }
         let next = conn.dialogue.feed(&mut self.state.scratch, self.ring.received(buffer, len));
         if conn.dialogue.is_within_body() {

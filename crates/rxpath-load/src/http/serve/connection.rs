@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use crate::engine::socket::Socket;
 use crate::http::serve::count::CloseReason;
 use crate::http::serve::dialogue::Dialogue;
-use crate::http::serve::reply::Queue;
+use crate::http::serve::reply::ReplyQueue;
 
 /// A connection.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Conn {
 #[derive(Debug, Default)]
 pub struct Pending {
     /// What is left.
-    pub queue: Queue,
+    pub queue: ReplyQueue,
     /// When the first of their requests was read.
     pub read_ns: u64,
 }

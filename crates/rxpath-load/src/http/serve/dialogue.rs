@@ -3,7 +3,7 @@
 use crate::engine::spin::Spinner;
 use crate::http::chunks::Chunks;
 use crate::http::request::{self, BodyFraming, Head, Method, Reject};
-use crate::http::serve::reply::{Kind, Queue};
+use crate::http::serve::reply::{Kind, ReplyQueue};
 
 #[cfg(test)]
 mod tests;
@@ -48,7 +48,7 @@ pub struct Scratch {
     /// The start of a head and what was read behind it.
     joined: Vec<u8>,
     /// Replies of the connection at hand.
-    pub queue: Queue,
+    pub queue: ReplyQueue,
 }
 
 impl Scratch {
@@ -61,7 +61,7 @@ impl Scratch {
             spare: spare(),
             // Whole from the start: the first head in pieces costs no allocation. Pages that nobody writes take no memory.
             joined: Vec::with_capacity(rules.max_head + rules.read_bytes()),
-            queue: Queue::default(),
+            queue: ReplyQueue::default(),
         }
     }
 
@@ -127,7 +127,7 @@ enum Phase {
 
 /// What is to happen with the connection when the replies are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum ConnectionAction {
     /// Stay open.
     Open,
     /// Close: it was asked for, and nothing came behind the request.
@@ -160,12 +160,12 @@ impl Dialogue {
 
     /// Takes what was read; replies go to the scratch's queue.
     #[inline]
-    pub fn feed(&mut self, scratch: &mut Scratch, input: &[u8]) -> Next {
+    pub fn feed(&mut self, scratch: &mut Scratch, input: &[u8]) -> ConnectionAction {
         if self.held.is_some() {
             return self.feed_held(scratch, input);
         }
         let (used, next) = self.walk(scratch, input);
-        if used < input.len() && next == Next::Open {
+        if used < input.len() && next == ConnectionAction::Open {
             let mut held = scratch.buffer();
             held.extend_from_slice(&input[used..]);
             self.held = Some(held);
@@ -175,14 +175,14 @@ impl Dialogue {
 
     /// The same behind the start of a head.
     #[cold]
-    fn feed_held(&mut self, scratch: &mut Scratch, input: &[u8]) -> Next {
-        let Some(mut held) = self.held.take() else { return Next::Open };
+    fn feed_held(&mut self, scratch: &mut Scratch, input: &[u8]) -> ConnectionAction {
+        let Some(mut held) = self.held.take() else { return ConnectionAction::Open };
         // A head ends with a line feed: without one there is nothing new to find, so that a head which comes
         // byte by byte is not parsed anew for each byte.
         if !input.contains(&b'\n') && held.len() + input.len() <= scratch.rules.max_head {
             held.extend_from_slice(input);
             self.held = Some(held);
-            return Next::Open;
+            return ConnectionAction::Open;
         }
         // Joined in the thread's buffer: a connection holds no room for what it read, only for what is left of it.
         let mut joined = std::mem::take(&mut scratch.joined);
@@ -190,7 +190,7 @@ impl Dialogue {
         joined.extend_from_slice(&held);
         joined.extend_from_slice(input);
         let (used, next) = self.walk(scratch, &joined);
-        if next == Next::Open && used < joined.len() {
+        if next == ConnectionAction::Open && used < joined.len() {
             held.clear();
             held.extend_from_slice(&joined[used..]);
             self.held = Some(held);
@@ -203,7 +203,7 @@ impl Dialogue {
 
     /// Answers all requests that are whole; returns the bytes that are dealt with.
     #[inline]
-    fn walk(&mut self, scratch: &mut Scratch, input: &[u8]) -> (usize, Next) {
+    fn walk(&mut self, scratch: &mut Scratch, input: &[u8]) -> (usize, ConnectionAction) {
         let mut at = 0;
         while at < input.len() {
             let rest = &input[at..];
@@ -218,15 +218,19 @@ impl Dialogue {
                 Err(reject) => {
                     scratch.queue.push(reject.into());
                     self.phase = Phase::Over;
-                    return (input.len(), Next::Linger);
+                    return (input.len(), ConnectionAction::Linger);
                 }
             }
             if self.phase == Phase::Over {
-                let next = if at < input.len() { Next::Linger } else { Next::Close };
+                let next = if at < input.len() {
+                    ConnectionAction::Linger
+                } else {
+                    ConnectionAction::Close
+                };
                 return (input.len(), next);
             }
         }
-        (at, Next::Open)
+        (at, ConnectionAction::Open)
     }
 
     /// One head or one piece of a body; `Ok(0)` when more must come.
@@ -317,7 +321,7 @@ pub fn fuzz(bytes: &[u8]) -> bool {
             if dialogue.held.as_ref().is_some_and(|held| held.len() > rules.max_head) {
                 return None;
             }
-            if next != Next::Open {
+            if next != ConnectionAction::Open {
                 break;
             }
         }

@@ -233,7 +233,7 @@ struct Run {
 
 /// Replies that are to be written, in their order.
 #[derive(Clone, Debug, Default)]
-pub struct Queue {
+pub struct ReplyQueue {
     runs: Vec<Run>,
     /// Index of the first run that is not wholly written.
     first: usize,
@@ -243,7 +243,7 @@ pub struct Queue {
     requests: u64,
 }
 
-impl Queue {
+impl ReplyQueue {
     /// Adds a reply.
     #[inline]
     pub fn push(&mut self, kind: Kind) {

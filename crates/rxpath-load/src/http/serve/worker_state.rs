@@ -10,7 +10,7 @@ use crate::engine::socket::Socket;
 use crate::engine::spin::Spinner;
 use crate::http::serve::connection::{Conn, End, Token};
 use crate::http::serve::count::{CloseReason, Counts};
-use crate::http::serve::dialogue::{Next, Rules, Scratch};
+use crate::http::serve::dialogue::{ConnectionAction, Rules, Scratch};
 use crate::http::serve::options::ServeOptions;
 use crate::http::serve::reply::ReplyTable;
 use crate::http::serve::result::ThreadResult;
@@ -168,12 +168,12 @@ impl WorkerState {
 
     /// How a connection ends after what its dialogue said.
     #[inline]
-    pub(super) fn end(next: Next, is_refused: bool) -> End {
+    pub(super) fn end(next: ConnectionAction, is_refused: bool) -> End {
         let why = if is_refused { CloseReason::Refused } else { CloseReason::Asked };
         match next {
-            Next::Open => End::Open,
-            Next::Close => End::Close(why),
-            Next::Linger => End::Linger(why),
+            ConnectionAction::Open => End::Open,
+            ConnectionAction::Close => End::Close(why),
+            ConnectionAction::Linger => End::Linger(why),
         }
     }
 

@@ -174,8 +174,8 @@ fn every_drivers_names_are_understood() {
         let found = from_names(&named(stats));
         let drops = |n| has_drops.then_some(n);
         let expected = ByQueue::from([
-            (0, Counted { packets_total: Some(10), drops_total: drops(1) }),
-            (1, Counted { packets_total: Some(20), drops_total: drops(2) }),
+            (0, QueueCounters { packets_total: Some(10), drops_total: drops(1) }),
+            (1, QueueCounters { packets_total: Some(20), drops_total: drops(2) }),
         ]);
         assert_eq!(found, expected, "{driver}");
     }
@@ -192,7 +192,7 @@ fn the_kernels_own_names_come_first() {
     };
     let (source, found) = of(&nic, 1);
     assert_eq!(source, Fact::ok("kernel's queue statistics".into()));
-    assert_eq!(found[&0], Counted { packets_total: Some(5), drops_total: Some(3) });
+    assert_eq!(found[&0], QueueCounters { packets_total: Some(5), drops_total: Some(3) });
 }
 
 #[test]

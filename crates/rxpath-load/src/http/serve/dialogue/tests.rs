@@ -7,11 +7,11 @@ const RULES: Rules = Rules { max_head: 256, max_body: 4096, work_steps: 0 };
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// Feeds the pieces; gives the statuses and what comes after.
-fn talk(pieces: &[&str]) -> (Vec<Kind>, Next) {
+fn talk(pieces: &[&str]) -> (Vec<Kind>, ConnectionAction) {
     let (mut scratch, mut dialogue) = (Scratch::new(RULES), Dialogue::default());
-    let mut next = Next::Open;
+    let mut next = ConnectionAction::Open;
     for piece in pieces {
-        assert_eq!(next, Next::Open, "nothing is fed to a closed connection");
+        assert_eq!(next, ConnectionAction::Open, "nothing is fed to a closed connection");
         next = dialogue.feed(&mut scratch, piece.as_bytes());
     }
     (scratch.queue.kinds().collect(), next)
@@ -23,16 +23,16 @@ fn request(line: &str, fields: &str) -> String {
 
 #[test]
 fn pipelined_requests_are_all_answered() {
-    assert_eq!(talk(&[&GET.repeat(50)]), (vec![Kind::Ok; 50], Next::Open));
+    assert_eq!(talk(&[&GET.repeat(50)]), (vec![Kind::Ok; 50], ConnectionAction::Open));
     let mixed = format!("{GET}{}{GET}", request("HEAD /x HTTP/1.1", ""));
-    assert_eq!(talk(&[&mixed]), (vec![Kind::Ok, Kind::OkHead, Kind::Ok], Next::Open));
+    assert_eq!(talk(&[&mixed]), (vec![Kind::Ok, Kind::OkHead, Kind::Ok], ConnectionAction::Open));
 }
 
 #[test]
 fn a_request_in_pieces_is_one_request() {
     let pieces: Vec<String> = GET.repeat(2).chars().map(String::from).collect();
     let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-    assert_eq!(talk(&pieces), (vec![Kind::Ok; 2], Next::Open));
+    assert_eq!(talk(&pieces), (vec![Kind::Ok; 2], ConnectionAction::Open));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn bodies_are_skipped() {
     let sized = request("POST / HTTP/1.1", "Content-Length: 5\r\n");
     let chunked = request("POST / HTTP/1.1", "Transfer-Encoding: chunked\r\n");
     let text = format!("{sized}hello{GET}{chunked}3\r\nabc\r\n0\r\n\r\n{GET}");
-    assert_eq!(talk(&[&text]), (vec![Kind::Ok; 4], Next::Open));
+    assert_eq!(talk(&[&text]), (vec![Kind::Ok; 4], ConnectionAction::Open));
     // A request that a body holds is no request.
     let nested = format!("{}{GET}", request("POST / HTTP/1.1", "Content-Length: 27\r\n"));
     assert_eq!(talk(&[&nested]).0.len(), 1);
@@ -66,23 +66,23 @@ fn bodies_are_skipped() {
 #[test]
 fn closing_is_honoured() {
     let close = request("GET / HTTP/1.1", "Connection: close\r\n");
-    assert_eq!(talk(&[&close]), (vec![Kind::OkClose], Next::Close));
-    assert_eq!(talk(&[&(close + GET)]), (vec![Kind::OkClose], Next::Linger));
-    assert_eq!(talk(&["GET / HTTP/1.0\r\n\r\n"]), (vec![Kind::OkClose], Next::Close));
+    assert_eq!(talk(&[&close]), (vec![Kind::OkClose], ConnectionAction::Close));
+    assert_eq!(talk(&[&(close + GET)]), (vec![Kind::OkClose], ConnectionAction::Linger));
+    assert_eq!(talk(&["GET / HTTP/1.0\r\n\r\n"]), (vec![Kind::OkClose], ConnectionAction::Close));
     let post = request("POST / HTTP/1.1", "Connection: close\r\nContent-Length: 2\r\n");
-    assert_eq!(talk(&[&post, "a", "b"]), (vec![Kind::OkClose], Next::Close));
+    assert_eq!(talk(&[&post, "a", "b"]), (vec![Kind::OkClose], ConnectionAction::Close));
 }
 
 #[test]
 fn refusals_close_after_what_came_before() {
     let bad = format!("{GET}DELETE / HTTP/1.1\r\nHost: a\r\n\r\n{GET}");
-    assert_eq!(talk(&[&bad]), (vec![Kind::Ok, Kind::MethodNotAllowed], Next::Linger));
+    assert_eq!(talk(&[&bad]), (vec![Kind::Ok, Kind::MethodNotAllowed], ConnectionAction::Linger));
     let long = format!("GET /{} HTTP/1.1\r\n", "a".repeat(300));
-    assert_eq!(talk(&[&long]), (vec![Kind::HeadTooLarge], Next::Linger));
+    assert_eq!(talk(&[&long]), (vec![Kind::HeadTooLarge], ConnectionAction::Linger));
     let whole = request("GET / HTTP/1.1", &format!("A: {}\r\n", "a".repeat(300)));
-    assert_eq!(talk(&[&whole]), (vec![Kind::HeadTooLarge], Next::Linger));
+    assert_eq!(talk(&[&whole]), (vec![Kind::HeadTooLarge], ConnectionAction::Linger));
     let big = request("POST / HTTP/1.1", "Content-Length: 5000\r\n");
-    assert_eq!(talk(&[&big]), (vec![Kind::ContentTooLarge], Next::Linger));
+    assert_eq!(talk(&[&big]), (vec![Kind::ContentTooLarge], ConnectionAction::Linger));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn another_request_is_not_taken_for_the_known_one() {
     let post = request("POST / HTTP/1.1", "Content-Length: 1\r\n");
     let text = format!("{GET}{head}{GET}{post}x{GET}");
     let want = vec![Kind::Ok, Kind::OkHead, Kind::Ok, Kind::Ok, Kind::Ok];
-    assert_eq!(talk(&[&text]), (want, Next::Open));
+    assert_eq!(talk(&[&text]), (want, ConnectionAction::Open));
 }
 
 fn part() -> impl Strategy<Value = Vec<u8>> {

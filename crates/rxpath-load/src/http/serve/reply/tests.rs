@@ -4,7 +4,11 @@ use super::*;
 use proptest::prelude::*;
 
 /// The bytes that a queue stands for, by pieces of one write after the other.
-fn written(mut queue: Queue, reply_table: &ReplyTable, step: usize) -> (Vec<u8>, [u64; KINDS]) {
+fn written(
+    mut queue: ReplyQueue,
+    reply_table: &ReplyTable,
+    step: usize,
+) -> (Vec<u8>, [u64; KINDS]) {
     let (mut bytes, mut done) = (Vec::new(), [0; KINDS]);
     while let Some((piece, is_all)) = queue.piece(reply_table) {
         let taken = piece.len().min(step);
@@ -16,7 +20,7 @@ fn written(mut queue: Queue, reply_table: &ReplyTable, step: usize) -> (Vec<u8>,
 }
 
 /// The same by gathering writes.
-fn gathered(mut queue: Queue, reply_table: &ReplyTable) -> Vec<u8> {
+fn gathered(mut queue: ReplyQueue, reply_table: &ReplyTable) -> Vec<u8> {
     let (mut bytes, mut done) = (Vec::new(), [0; KINDS]);
     while !queue.is_empty() {
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
@@ -30,8 +34,8 @@ fn gathered(mut queue: Queue, reply_table: &ReplyTable) -> Vec<u8> {
     bytes
 }
 
-fn queue(kinds: &[Kind]) -> Queue {
-    let mut queue = Queue::default();
+fn queue(kinds: &[Kind]) -> ReplyQueue {
+    let mut queue = ReplyQueue::default();
     for kind in kinds {
         queue.push(*kind);
     }
