@@ -358,8 +358,8 @@ impl<'a> Running<'a> {
             self.writer.samples(&named)?;
         }
         let mut trial = compose(number, variant, testbed.as_ref(), raw);
-        if trial.void.is_some() && !self.options.keep_noisy {
-            testbed.restore()?;
+        if !disturbed::counts(&trial, self.options.keep_noisy) {
+            testbed.restore().map_err(|error| self.lost(error, "undo", number.trial))?;
         }
         if let Some(scrubber) = &mut self.scrubber {
             trial.workloads.values_mut().for_each(|record| names::hide(scrubber, record));

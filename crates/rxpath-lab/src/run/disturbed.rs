@@ -36,10 +36,16 @@ pub(super) fn hopeless(trials: &[Trial]) -> Option<Warning> {
     )
 }
 
-/// Counts a trial that is void because of its grade alone. A window that was missed or a clock that jumped is no noise: such a
-/// trial measured something else than it was to.
+/// Whether a trial counts. One that is void because of its grade alone does where noise is allowed. A window that was missed or a
+/// clock that jumped is no noise: such a trial measured something else than it was to.
+pub(super) fn counts(trial: &Trial, keep_noisy: bool) -> bool {
+    let by_noise_alone = || trial.void == noise::void(trial.grade, &trial.noise);
+    trial.void.is_none() || keep_noisy && by_noise_alone()
+}
+
+/// Counts a trial that noise alone made void.
 pub(super) fn forgive(trial: &mut Trial) {
-    if trial.void == noise::void(trial.grade, &trial.noise) {
+    if counts(trial, true) {
         trial.void = None;
     }
 }
@@ -150,11 +156,14 @@ mod tests {
         let forgiven = |grade, void: &str| {
             let (void, noise) = (Some(void.to_owned()), vec![noise.to_owned()]);
             let mut trial = Trial { void, grade, noise, ..Trial::default() };
+            assert!(!counts(&trial, false));
+            let does_count = counts(&trial, true);
             forgive(&mut trial);
-            assert_eq!(trial.grade, grade);
-            trial.void.is_none()
+            assert_eq!((trial.grade, trial.void.is_none()), (grade, does_count));
+            does_count
         };
         assert!(forgiven(Grade::D, noise));
+        assert!(counts(&Trial::default(), false) && counts(&Trial::default(), true));
         for fault in [
             "start missed by gen1: 31ms late",
             "sut: it missed the begin of its window by 35.5 ms",
