@@ -7,6 +7,7 @@ pub(crate) mod admission;
 mod available;
 pub mod capacity;
 mod disturbed;
+mod end;
 pub mod headline;
 mod options;
 pub(crate) mod pairs;
@@ -30,7 +31,7 @@ use rxpath_host::lab::owner::{self, Owner};
 use rxpath_host::read::environment;
 use rxpath_record::environment::Environment;
 use rxpath_record::event::{RunEvent, What};
-use rxpath_record::manifest::{Manifest, Status, Trial};
+use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::{ENVIRONMENT_SCHEMA, MANIFEST_SCHEMA, RunWriter, run_id};
 use rxpath_record::samples::TrialSamples;
 use serde::Serialize;
@@ -46,7 +47,6 @@ use crate::error::{AfterLoss, LabError};
 use crate::hosts::{Hosts, names, probe};
 use crate::installed;
 use crate::plan::{self, REPLACEMENTS};
-use crate::predict;
 use crate::scenario::spec::{Resolved, Topology, Variant};
 use crate::testbed::hosts::HostsTestbed;
 use crate::testbed::local::LocalTestbed;
@@ -398,50 +398,5 @@ impl<'a> Running<'a> {
             }
             _ => Box::new(LocalTestbed::make(&variant.lab)?),
         })
-    }
-
-    fn end(mut self, outcome: Result<(), LabError>) -> Result<FinishedRun, LabError> {
-        // What the last trial left in force.
-        let undone = self.options.hosts.map_or(Ok(()), Hosts::undo_settings);
-        let outcome = outcome.and(undone);
-        let (status, how) = match &outcome {
-            Ok(()) => (Status::Complete, self.early.unwrap_or("complete")),
-            Err(LabError::Interrupted) => (Status::Interrupted, "interrupted"),
-            Err(_) => (Status::Failed, "failed"),
-        };
-        if !matches!(outcome, Ok(())) {
-            summary::update(&self.resolved, &mut self.manifest);
-        }
-        // A run that ended early may have lost a host.
-        if let Some(hosts) = self.options.hosts.filter(|_| outcome.is_ok()) {
-            hosts.note_drift(&mut self.manifest.hosts);
-            let warning = hosts.note_path_clocks(&mut self.manifest.hosts, &self.resolved);
-            self.manifest.warnings.extend(warning);
-        }
-        self.manifest.status = status;
-        self.manifest.ended = Some(Timestamp::now().to_string());
-        if let Some(warning) = disturbed::counted(&self.manifest) {
-            self.manifest.warnings.push(warning);
-        }
-        self.manifest.warnings.extend(steadiness::warnings(&self.manifest));
-        self.times.pool(&mut self.manifest);
-        self.manifest.headline = headline::of(&self.manifest);
-        if let Some(calibration) = self.options.calibration {
-            let predictions = predict::all(&self.resolved, &self.manifest, calibration);
-            self.manifest.predictions = predictions;
-        }
-        if let Err(error) = &outcome {
-            // It may quote a third-party program.
-            let text = error.to_string();
-            let text = match &mut self.scrubber {
-                Some(scrubber) => scrubber.text(&text),
-                None => text,
-            };
-            self.manifest.warnings.push(Warning::new(how, text));
-        }
-        self.tell(What::RunEnded { how: how.into() })?;
-        let manifest = self.manifest;
-        let directory = self.writer.finish(manifest.clone())?;
-        Ok(FinishedRun { directory, manifest, error: outcome.err() })
     }
 }

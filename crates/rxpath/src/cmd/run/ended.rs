@@ -48,6 +48,9 @@ pub fn failure(error: LabError) -> Failure {
 
 /// Prints why a run ended early and turns its end into an exit status.
 pub fn ending(ended: &Ended) -> Outcome {
+    if let Some(warning) = ended.not_undone() {
+        crate::output::warning(warning);
+    }
     let directory = ended.directory.display();
     if let (Some(signal), None | Some(LabError::Interrupted)) = (ended.signal, &ended.error) {
         let what = match ended.error {
