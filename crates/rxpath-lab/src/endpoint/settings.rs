@@ -236,11 +236,16 @@ impl HostSettings {
         Ok(self.tune(&words.map(str::to_owned), "")?.is_success)
     }
 
+    /// The journal stays known until its changes are undone: another program may hold the lock of `rxpath tune` at first.
     fn undo(&mut self) -> Result<(), LabError> {
-        let Some(journal) = self.journal.take() else { return Ok(()) };
-        self.changes.clear();
+        let Some(journal) = self.journal else { return Ok(()) };
         let done = self.tune(&["undo".into(), journal.to_string(), "--json".into()], "")?;
-        if done.is_success { Ok(()) } else { Err(failed(&done)) }
+        if !done.is_success {
+            return Err(failed(&done));
+        }
+        self.journal = None;
+        self.changes.clear();
+        Ok(())
     }
 
     /// Runs `rxpath tune` with these words to its end: it never leaves a change without its journal.
@@ -349,9 +354,8 @@ mod tests {
         assert_eq!(failed("rxpath: no journal\n").hint(), "");
     }
 
-    #[test]
-    fn a_step_that_asks_again_for_what_was_rounded_changes_nothing_and_others_do() {
-        let made = SettingChange {
+    fn rounded() -> SettingChange {
+        SettingChange {
             target: "eth0/rings".parse().unwrap(),
             before: Some("rx=256".into()),
             asked: "rx=1001".into(),
@@ -359,7 +363,29 @@ mod tests {
             also: String::new(),
             link: None,
             outcome: ChangeOutcome::Rounded,
-        };
+        }
+    }
+
+    #[test]
+    fn changes_are_in_force_until_an_undo_succeeded() {
+        // Programs that fail and succeed whatever they are asked for stand for `rxpath`.
+        let mut settings =
+            HostSettings { exe: "false".into(), journal: Some(7), changes: vec![rounded()] };
+        for _ in 0..2 {
+            assert!(settings.answer(SettingsAsk::Undo).is_err());
+            assert_eq!((settings.journal, settings.changes.len()), (Some(7), 1));
+        }
+        settings.exe = "true".into();
+        settings.answer(SettingsAsk::Undo).unwrap();
+        assert_eq!((settings.journal, settings.changes.len()), (None, 0));
+        // Nothing is left to be undone.
+        settings.exe = "false".into();
+        settings.answer(SettingsAsk::Undo).unwrap();
+    }
+
+    #[test]
+    fn a_step_that_asks_again_for_what_was_rounded_changes_nothing_and_others_do() {
+        let made = rounded();
         let step = |set: &str, new: &str| PlannedStep {
             set: set.into(),
             old: "rx=1008".into(),
