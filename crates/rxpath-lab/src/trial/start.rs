@@ -34,6 +34,8 @@ fn interval(measure: Nanos) -> Duration {
 
 /// Stands for the seconds that a foreign generator is to send.
 const DURATION: &str = "{duration_s}";
+/// Longer than the trial's phases by this at least: a generator that is started and a window that is opened take a moment each.
+const SLACK: Duration = Duration::from_millis(500);
 
 /// Starts the sending side. A foreign generator only starts at the order to start.
 pub fn load<'a>(
@@ -264,7 +266,11 @@ fn steered<O: Options>(
 
 /// What stands for [`DURATION`]: whole seconds.
 fn foreign_length(config: &TrialConfig<'_>, testbed: &dyn Testbed) -> Duration {
-    let length = whole(config.trials).as_duration() + testbed.window_lead();
+    whole_seconds(config.trials, testbed.window_lead())
+}
+
+fn whole_seconds(trials: &Trials, window_lead: Duration) -> Duration {
+    let length = whole(trials).as_duration() + window_lead + SLACK;
     Duration::from_secs_f64(length.as_secs_f64().ceil())
 }
 
@@ -298,6 +304,20 @@ fn foreign<'a>(
 mod tests {
     use super::*;
     use crate::scenario::{HostShape, parse, resolve};
+
+    #[test]
+    fn a_foreign_generator_lasts_longer_than_the_phases_of_its_trial() {
+        let seconds = |measure: &str, lead_ms| {
+            let phases = format!("ramp = \"500ms\"\nsettle = \"500ms\"\nmeasure = \"{measure}\"");
+            let file = parse(&format!("question = \"q\"\n[trials]\n{phases}"), "t", "t").unwrap();
+            let resolved = resolve(&file, &[], &HostShape::flat(4)).unwrap();
+            whole_seconds(&resolved.trials, Duration::from_millis(lead_ms)).as_secs()
+        };
+        assert_eq!(seconds("2s", 0), 4, "of 3 s in all, the rest would be nothing");
+        assert_eq!(seconds("1500ms", 0), 3);
+        assert_eq!(seconds("1600ms", 0), 4);
+        assert_eq!(seconds("1500ms", 200), 4);
+    }
 
     #[test]
     fn each_thread_has_a_flow_to_each_of_several_receivers() {
