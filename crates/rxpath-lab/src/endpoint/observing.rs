@@ -136,6 +136,7 @@ impl Running {
             match started.map_err(LabError::from) {
                 Ok(observers) => {
                     outlet.answer(id, Ok(Value::Null));
+                    let observers = Box::new(observers);
                     let watch = Watch { observers, sides, stop: stopped, victim };
                     watch.follow(&taken, &outlet);
                 }
@@ -172,7 +173,7 @@ impl Drop for Running {
 
 /// The observers in their thread.
 struct Watch {
-    observers: Observers,
+    observers: Box<dyn Observing>,
     sides: Vec<(u32, PathSide)>,
     stop: Arc<AtomicBool>,
     victim: Arc<AtomicI32>,
@@ -195,9 +196,11 @@ impl Watch {
 
     fn window(&mut self, ahead: &Ahead, seen: &mut Observed) -> Result<(), LabError> {
         let window_ns = ahead.wait(Duration::ZERO, &self.stop)?;
-        seen.faults.extend(faults::late("its observers", window_ns, monotonic_ns()));
         let [from_ns, to_ns] = window_ns;
         self.observers.open(from_ns, Nanos(to_ns.saturating_sub(from_ns)), None)?;
+        // After that: they may take long to be attached. Reasons of drops are of the whole trial.
+        let late = faults::late("its observers", window_ns, monotonic_ns());
+        seen.faults.extend(late.filter(|_| self.observers.watches_window()));
         self.victim.store(self.observers.victim_pid().unwrap_or(0), Ordering::Relaxed);
         let Self { observers, sides, stop, .. } = self;
         phase::until(monotonic_ns, to_ns, stop, || {
@@ -214,22 +217,62 @@ fn side_of(sides: &[(u32, PathSide)], netns: u32) -> Option<PathSide> {
 
 #[cfg(test)]
 mod tests {
+    use rxpath_host::lab::owner::Owner;
+
     use super::*;
+    use crate::trial::sides::Sides;
+
+    const MS: u64 = 1_000_000;
+
+    /// Observers of the window that are attached after this time.
+    struct Slow(Duration);
+
+    impl Observing for Slow {
+        fn open(&mut self, _: u64, _: Nanos, _: Option<&Owner>) -> Result<(), LabError> {
+            // why: the time that attaching takes is what is tested.
+            std::thread::sleep(self.0);
+            Ok(())
+        }
+
+        fn watches_window(&self) -> bool {
+            true
+        }
+
+        fn close(&mut self, _: Sides<'_>, _: &mut Observed) -> Result<(), LabError> {
+            Ok(())
+        }
+
+        fn end(&mut self, _: Sides<'_>, _: &mut Observed) -> Result<(), LabError> {
+            Ok(())
+        }
+    }
+
+    /// What these say of a window that began so long ago.
+    fn faults(observers: Box<dyn Observing>, ago_ns: u64, length_ns: u64) -> Vec<String> {
+        let (stop, victim) = (Arc::default(), Arc::default());
+        let mut watch = Watch { observers, sides: Vec::new(), stop, victim };
+        let from_ns = monotonic_ns().saturating_sub(ago_ns);
+        let mut seen = Observed::default();
+        watch.window(&Ahead::armed([from_ns, from_ns + length_ns]), &mut seen).unwrap();
+        seen.faults
+    }
 
     #[test]
-    fn observers_whose_order_comes_after_the_begin_of_the_window_say_how_late_they_were() {
-        let mut watch = Watch {
-            observers: Observers::default(),
-            sides: Vec::new(),
-            stop: Arc::default(),
-            victim: Arc::default(),
-        };
-        let second_ns = 1_000_000_000;
-        let from_ns = monotonic_ns().saturating_sub(second_ns);
-        let ahead = Ahead::armed([from_ns, from_ns + second_ns / 2]);
-        let mut seen = Observed::default();
-        watch.window(&ahead, &mut seen).unwrap();
-        let [fault]: [String; 1] = seen.faults.try_into().unwrap();
-        assert!(fault.starts_with("its observers missed the begin of its window by "), "{fault}");
+    fn observers_that_begin_after_the_begin_of_the_window_say_how_late_they_were() {
+        let missed = "its observers missed the begin of its window by ";
+        // The order came late.
+        let [fault]: [String; 1] =
+            faults(Box::new(Slow(Duration::ZERO)), 1_000 * MS, 500 * MS).try_into().unwrap();
+        assert!(fault.starts_with(missed), "{fault}");
+        // It came in time, and they were attached late.
+        let slow = Slow(Duration::from_millis(30));
+        let [fault]: [String; 1] = faults(Box::new(slow), 0, 100 * MS).try_into().unwrap();
+        assert!(fault.starts_with(missed), "{fault}");
+    }
+
+    #[test]
+    fn observers_of_the_whole_trial_miss_no_window() {
+        let none = faults(Box::new(Observers::default()), 1_000 * MS, 500 * MS);
+        assert_eq!(none, Vec::<String>::new());
     }
 }

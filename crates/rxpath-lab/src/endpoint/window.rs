@@ -80,11 +80,13 @@ impl HostWindow {
             let Ok(window_ns) = ahead.wait(Duration::ZERO, ahead.is_over()) else {
                 return SampledQueues::default();
             };
-            let late = faults::late("its sampler", window_ns, monotonic_ns());
+            let asked_ns = monotonic_ns();
             let running = Box::new(Sampler::start(target));
             // What was sampled until a trial ended counts.
             let _ = phase::until(monotonic_ns, window_ns[1], ahead.is_over(), || Ok(false));
-            SampledQueues { faults: late.into_iter().collect(), ..running.finish() }
+            let found = running.finish();
+            let late = faults::late("its sampler", window_ns, began_ns(&found, asked_ns));
+            SampledQueues { faults: late.into_iter().collect(), ..found }
         }));
         Ok(())
     }
@@ -111,6 +113,12 @@ fn target(ask: SampleAsk) -> Result<SamplerSources, HostError> {
         None => Vec::new(),
     };
     Ok(SamplerSources { interval_ns, sockets, threads: vec![(side, threads)], ring: None })
+}
+
+/// The instant of the first sample. Without a sample it is that of the start of the sampler.
+fn began_ns(found: &SampledQueues, asked_ns: u64) -> u64 {
+    let first = found.samples.as_ref().and_then(|samples| samples.t_ns.first());
+    first.and_then(|first_ns| u64::try_from(*first_ns).ok()).unwrap_or(asked_ns)
 }
 
 /// Waits for the window's begin, reads, waits for its end, reads again.
@@ -179,6 +187,7 @@ fn hold(outlet: &Outlet, window_ns: [u64; 2], ready_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use rxpath_core::PathSide;
+    use rxpath_record::samples::TrialSamples;
 
     use super::*;
 
@@ -193,5 +202,16 @@ mod tests {
         window.sample(SampleAsk { interval_ns, side, port, tcp, v6, threads }).unwrap();
         let [fault]: [String; 1] = window.sampled().faults.try_into().unwrap();
         assert!(fault.starts_with("its sampler missed the begin of its window by "), "{fault}");
+    }
+
+    #[test]
+    fn a_sampler_began_with_its_first_sample() {
+        let of = |t_ns: &[i64]| SampledQueues {
+            samples: Some(TrialSamples { t_ns: t_ns.to_vec(), ..TrialSamples::default() }),
+            ..SampledQueues::default()
+        };
+        assert_eq!(began_ns(&of(&[40, 50]), 10), 40);
+        assert_eq!(began_ns(&of(&[]), 10), 10);
+        assert_eq!(began_ns(&SampledQueues::default(), 10), 10);
     }
 }

@@ -49,6 +49,11 @@ pub trait Observing {
         None
     }
 
+    /// Whether any of them watches the window, and not the whole trial alone.
+    fn watches_window(&self) -> bool {
+        false
+    }
+
     /// To be called now and then while the window lasts.
     fn note(&mut self) {}
 
@@ -124,6 +129,10 @@ impl Observing for Observers {
 
     fn victim_pid(&self) -> Option<i32> {
         self.stolen.as_ref()?.victim_pid()
+    }
+
+    fn watches_window(&self) -> bool {
+        self.stolen.is_some() || self.tracing.is_some()
     }
 
     fn note(&mut self) {
