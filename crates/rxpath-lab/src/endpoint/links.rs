@@ -57,7 +57,22 @@ pub struct CarryingLinks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CarryingLink {
     speed: LinkSpeed,
+    carrier: Option<bool>,
     carrier_changes: Option<u32>,
+}
+
+impl CarryingLink {
+    /// What happened to its carrier up to `later`, if anything did. A single change that ends with a carrier is no loss. `lost_when`
+    /// is when a loss was reported.
+    fn carrier_fault(&self, later: &Self, lost_when: Option<&String>) -> Option<String> {
+        let [before, now] = [self, later].map(|link| link.carrier_changes);
+        let changes = before.zip(now).map(|(before, now)| now.wrapping_sub(before));
+        let when = lost_when.map_or("during", String::as_str);
+        (before != now).then(|| match (changes, later.carrier) {
+            (Some(1), Some(true)) => "got a carrier in the window".to_owned(),
+            _ => format!("lost its carrier {when} the window"),
+        })
+    }
 }
 
 impl CarryingLinks {
@@ -85,22 +100,16 @@ impl CarryingLinks {
         self.all.iter().filter_map(of).into_map()
     }
 
-    /// What happened to them up to `later`, in words. Of a carrier that was lost it may be known how many seconds after the
-    /// begin of the window.
-    pub fn faults(&self, later: &Self, lost_s: &BTreeMap<String, f64>) -> Vec<String> {
+    /// What happened to them up to `later`, in words. Of a carrier that was lost it may be known when, in words that `the window`
+    /// follows.
+    pub fn faults(&self, later: &Self, lost_when: &BTreeMap<String, String>) -> Vec<String> {
         let of = |link: &CarryingLink| {
             let name = self.shown(&link.speed.device);
             let Some(now) = later.named(&link.speed.device) else {
                 return vec![format!("{name} went away in the window")];
             };
-            let carrier = (link.carrier_changes != now.carrier_changes).then(|| {
-                let lost_s = lost_s.get(&link.speed.device);
-                let when = lost_s.map(|lost_s| format!("{lost_s:.1} s into"));
-                format!(
-                    "{name} lost its carrier {} the window",
-                    when.as_deref().unwrap_or("during")
-                )
-            });
+            let carrier = link.carrier_fault(now, lost_when.get(&link.speed.device));
+            let carrier = carrier.map(|fault| format!("{name} {fault}"));
             let speed = link.speed.differs(&now.speed).then(|| {
                 let (before, after) = (link.speed.words(), now.speed.words());
                 format!("{name} went from {before} to {after} in the window")
@@ -141,10 +150,10 @@ impl CarryingLinks {
 pub fn window_faults(
     readings: [Result<CarryingLinks, HostError>; 2],
     at_begin: &[LinkSpeed],
-    lost_s: &BTreeMap<String, f64>,
+    lost_when: &BTreeMap<String, String>,
 ) -> Vec<String> {
     match readings {
-        [Ok(first), Ok(last)] => [first.unlike(at_begin), first.faults(&last, lost_s)].concat(),
+        [Ok(first), Ok(last)] => [first.unlike(at_begin), first.faults(&last, lost_when)].concat(),
         [Err(error), _] | [_, Err(error)] => {
             vec![format!("its links may have changed, they could not be read: {error}")]
         }
@@ -172,7 +181,7 @@ fn read(link: NetworkLink, generic: Option<&mut Netlink>) -> CarryingLink {
     let modes = generic.and_then(|generic| generic.link_modes(&link.name).ok());
     let modes = modes.or_else(|| ioctl::link_modes(&link.name).ok()).unwrap_or_default();
     let speed = LinkSpeed { device: link.name, mbps: modes.speed_mbps, duplex: modes.duplex };
-    CarryingLink { speed, carrier_changes: link.carrier_changes }
+    CarryingLink { speed, carrier: link.carrier, carrier_changes: link.carrier_changes }
 }
 
 #[cfg(test)]
@@ -185,7 +194,7 @@ mod tests {
 
     fn link(device: &str, mbps: u32, carrier_changes: u32) -> CarryingLink {
         let speed = speed(device, Some(mbps), Duplex::Full);
-        CarryingLink { speed, carrier_changes: Some(carrier_changes) }
+        CarryingLink { speed, carrier: Some(true), carrier_changes: Some(carrier_changes) }
     }
 
     fn bond(of: impl IntoIterator<Item = CarryingLink>) -> CarryingLinks {
@@ -200,20 +209,38 @@ mod tests {
         assert_eq!(before.faults(&before.clone(), &none), Vec::<String>::new());
         // Down and up again; the bond itself kept its carrier by the other member.
         let later = bond([link("ens1", 10_000, 2), link("ens2", 10_000, 4)]);
-        let told = before.faults(&later, &[("ens2".to_owned(), 1.23)].into());
+        let told = before.faults(&later, &[("ens2".to_owned(), "1.2 s into".to_owned())].into());
         assert_eq!(told, ["ens2 (below bond0) lost its carrier 1.2 s into the window"]);
         // By the counter alone.
-        let told = before.faults(&later, &[("ens1".to_owned(), 1.23)].into());
+        let told = before.faults(&later, &[("ens1".to_owned(), "1.2 s into".to_owned())].into());
         assert_eq!(told, ["ens2 (below bond0) lost its carrier during the window"]);
         let removed = bond([link("ens1", 10_000, 2)]);
         assert_eq!(before.faults(&removed, &none), ["ens2 (below bond0) went away in the window"]);
     }
 
     #[test]
+    fn a_carrier_that_came_in_the_window_was_not_lost() {
+        let without = |carrier_changes| CarryingLink {
+            carrier: Some(false),
+            ..link("ens1", 10_000, carrier_changes)
+        };
+        let none = BTreeMap::new();
+        let told = |before: CarryingLink, later: CarryingLink| {
+            bond([before]).faults(&bond([later]), &none)
+        };
+        let got = "ens1 (below bond0) got a carrier in the window";
+        assert_eq!(told(without(3), link("ens1", 10_000, 4)), [got]);
+        let lost = "ens1 (below bond0) lost its carrier during the window";
+        assert_eq!(told(link("ens1", 10_000, 4), without(5)), [lost]);
+        // It came, was lost and came again.
+        assert_eq!(told(without(3), link("ens1", 10_000, 6)), [lost]);
+    }
+
+    #[test]
     fn a_speed_or_a_duplex_that_changed_is_a_fault_and_an_unknown_one_is_none() {
         let of = |speed| CarryingLinks {
             device: "ens1".into(),
-            all: vec![CarryingLink { speed, carrier_changes: Some(2) }],
+            all: vec![CarryingLink { speed, carrier: Some(true), carrier_changes: Some(2) }],
         };
         let fast = of(speed("ens1", Some(10_000), Duplex::Full));
         let slow = of(speed("ens1", Some(1_000), Duplex::Full));

@@ -139,6 +139,7 @@ fn window(
     let mut carriers = carriers.of(before);
     let ready_ns = monotonic_ns();
     let window_ns = ahead.wait(Duration::ZERO, ahead.is_over())?;
+    carriers.begin();
     let missed = faults::missed("it", window_ns[0], hold(outlet, window_ns, ready_ns));
     let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
     for other in &ask.others {
@@ -170,7 +171,7 @@ fn window(
     passed?;
     let mut faults: Vec<String> = missed.into_iter().chain(paces.faults()).collect();
     let links = [links, CarryingLinks::now(&ask.device)];
-    faults.extend(window_faults(links, &ask.speeds, &carriers.lost_s(window_ns[0])));
+    faults.extend(window_faults(links, &ask.speeds, &carriers.lost_when(window_ns[0])));
     let (warnings, uneven_ns) = (paces.warnings(), paces.uneven_ns());
     let counters = [first, last];
     Ok(MeasuredWindow { window_ns, between, counters, cost, faults, warnings, uneven_ns })
