@@ -9,7 +9,7 @@ use regex_lite::Regex;
 use rxpath_export::METRICS;
 
 #[rustfmt::skip]
-const ROWS: [(&str, &[&str]); 17] = [
+const ROWS: [(&str, &[&str]); 18] = [
     ("no BTF, a lockdown of the kernel, a verifier that refuses, no capability", &[
         "without_the_kernels_types_counters_go_on_and_the_reason_is_said_once",
         "without_a_capability_counters_go_on_and_what_is_needed_is_said_once",
