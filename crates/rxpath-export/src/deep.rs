@@ -71,8 +71,10 @@ pub struct DeepLooks {
     since_s: f64,
     /// Since it was last said that a loss waits.
     quiet_s: f64,
-    /// CPU time of the last one.
+    /// CPU time that the next one needs: that of the last one, less with each time that it is said again that a loss waits.
     cpu_s: f64,
+    /// Since the last one began it was said that a loss waits for the budget.
+    was_said: bool,
     /// What the loss of the last window waits for.
     waits: Option<Obstacle>,
     /// The verdict of the window for which one is made.
@@ -88,6 +90,7 @@ impl Default for DeepLooks {
             since_s: f64::INFINITY,
             quiet_s: f64::INFINITY,
             cpu_s: FIRST_CPU_S,
+            was_said: false,
             waits: None,
             of: Stage::Unknown,
             kept: None,
@@ -115,7 +118,7 @@ impl DeepLooks {
             return DeepLookAction::Rest;
         }
         let Some(obstacle) = self.obstacle(frame, governor) else {
-            (self.since_s, self.waits) = (0.0, None);
+            (self.since_s, self.waits, self.was_said) = (0.0, None, false);
             self.of = frame.verdict.as_ref().map_or(Stage::Unknown, |verdict| verdict.stage);
             return DeepLookAction::Begin;
         };
@@ -125,7 +128,18 @@ impl DeepLooks {
             return DeepLookAction::Rest;
         }
         self.quiet_s = 0.0;
+        if obstacle == Obstacle::Budget {
+            self.age();
+        }
         DeepLookAction::Say(obstacle)
+    }
+
+    /// From the second time on that it is said, the next one is expected to need half as much: what a dear one took would be known
+    /// for ever, because only another one can correct it.
+    fn age(&mut self) {
+        if std::mem::replace(&mut self.was_said, true) {
+            self.cpu_s = self.cpu_s.min((self.cpu_s / 2.0).max(FIRST_CPU_S));
+        }
     }
 
     fn obstacle(&self, frame: &WatchFrame, governor: &Governor) -> Option<Obstacle> {
@@ -307,6 +321,18 @@ mod tests {
         let step = looks.window(&mut window(300.0), true, &spent(0.9));
         assert_eq!(step, DeepLookAction::Say(Obstacle::Budget));
         assert_eq!(looks.window(&mut window(10.0), true, &spent(0.89)), DeepLookAction::Begin);
+    }
+
+    #[test]
+    fn one_that_was_dear_is_forgotten_while_a_loss_waits() {
+        let mut looks = DeepLooks::default();
+        assert_eq!(looks.window(&mut window(10.0), true, &spent(0.0)), DeepLookAction::Begin);
+        // Five minutes have 3 s.
+        looks.made(verdict(Confidence::Strong), 10.0);
+        let steps = [(); 4].map(|()| looks.window(&mut window(PAUSE_S), true, &spent(0.0)));
+        // 10 s are needed, still 10 s, 5 s, and 2.5 s.
+        let say = DeepLookAction::Say(Obstacle::Budget);
+        assert_eq!(steps, [say, say, say, DeepLookAction::Begin]);
     }
 
     /// The stage and the confidence that a window shows that had this verdict.
