@@ -114,7 +114,8 @@ impl DeepLooks {
             self.give_up();
             return DeepLookAction::Rest;
         }
-        if self.since_s < PAUSE_S {
+        // In the first window nobody knows what the budget has room for.
+        if self.since_s < PAUSE_S || !governor.knows_cost() {
             return DeepLookAction::Rest;
         }
         let Some(obstacle) = self.obstacle(frame, governor) else {
@@ -290,6 +291,16 @@ mod tests {
         looks.made(verdict(Confidence::Strong), 0.2);
         families.deep_looks(&mut looks);
         assert_eq!((value(&families, shed), counted(&families)), (Some(0), [1, 0, 0]));
+    }
+
+    #[test]
+    fn a_loss_in_the_first_window_gets_its_deep_look_after_the_second() {
+        let (mut looks, mut governor) = (DeepLooks::default(), Governor::new(0.01));
+        let mut frame = window(10.0);
+        assert_eq!(looks.window(&mut frame, true, &governor), DeepLookAction::Rest);
+        assert!(!frame.gaps.contains_key(DEEP_LOOK), "{:?}", frame.gaps);
+        governor.window(WindowCost { window_s: 10.0, threads_s: 0.01, programs_s: 0.0 });
+        assert_eq!(looks.window(&mut frame, true, &governor), DeepLookAction::Begin);
     }
 
     #[test]

@@ -140,9 +140,14 @@ impl Governor {
         self.mean(LONG_S, Judged::cpu_s)
     }
 
-    /// Whether the budget has room for so much CPU time that comes once in five minutes.
+    /// Whether a window was measured.
+    pub fn knows_cost(&self) -> bool {
+        !self.windows.is_empty()
+    }
+
+    /// Whether the budget has room for so much CPU time that comes once in five minutes. An unknown cost leaves none.
     pub fn has_room(&self, cpu_s: f64) -> bool {
-        self.cost() + cpu_s / LONG_S <= self.budget
+        self.knows_cost() && self.cost() + cpu_s / LONG_S <= self.budget
     }
 
     /// A deep look took so much CPU time in the window that is over next. The probes pay for it within five minutes. It changes no
@@ -379,6 +384,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_into_five_minutes_never_has_room() {
         let mut governor = Governor::new(BUDGET);
+        assert!(!governor.has_room(0.0), "what a window costs is not known");
+        governor.window(WindowCost { window_s: 10.0, threads_s: 0.0, programs_s: 0.0 });
         assert!(governor.has_room(LONG_S * BUDGET) && !governor.has_room(1.01 * LONG_S * BUDGET));
         windows(&mut governor, 100, 0.01, 0.0);
         assert!(!governor.has_room(LONG_S * BUDGET), "{governor:?}");

@@ -70,6 +70,7 @@ fn while_the_budget_is_spent_a_loss_waits_for_its_deep_look_and_gets_none() {
     let (tx, rx) = bed.pair(1);
     // Less than windows of 0.2 s cost.
     let running = exporter(&rx, "0.1%");
+    until("windows without a loss", || running.value("rxpath_window_seconds_total") > Some(0.5));
     until("a loss waits", || {
         send(&tx, CLOSED, 1_000);
         let is_named = running.page().contains("rxpath_not_read{what=\"deep look\"} 1");
