@@ -195,6 +195,11 @@ impl LiveWatcher {
         self.loses
     }
 
+    /// Whether a list of sockets takes more than 20 ms of CPU time, and is read once in five minutes.
+    pub fn has_dear_list(&self) -> bool {
+        self.sockets.has_dear_list()
+    }
+
     /// When [`LiveWatcher::note`] is due; none without probes.
     pub fn due(&self) -> Option<Instant> {
         self.probes.as_ref().ok().and_then(Probes::due)

@@ -68,6 +68,11 @@ impl SocketSampler {
         Self { only, wanted, ..Self::default() }
     }
 
+    /// Whether a list takes so much CPU time that it is read once in five minutes.
+    pub fn has_dear_list(&self) -> bool {
+        self.udp_list.is_dear() || self.tcp_list.is_dear()
+    }
+
     /// Samples UDP's within a window.
     pub fn look(&mut self, diag: &mut Netlink) {
         if self.udp_list.is_due_between(Instant::now()) {

@@ -95,6 +95,11 @@ impl Live {
         self.watcher.loses()
     }
 
+    /// Whether a list of sockets takes so much CPU time that it is read once in five minutes.
+    pub fn has_dear_list(&self) -> bool {
+        self.watcher.has_dear_list()
+    }
+
     /// In how many windows a device came, went, or changed its name or state.
     pub fn link_changes(&self) -> u64 {
         self.watcher.link_changes()

@@ -73,6 +73,11 @@ impl Listing {
         listed.inspect_err(|error| self.gap = Some(error.to_string())).ok()
     }
 
+    /// Whether the last list was dear.
+    pub(super) fn is_dear(&self) -> bool {
+        self.last.is_some_and(|(_, took)| took > DEAR)
+    }
+
     /// Why the list is missing in the window that ends here.
     pub(super) fn take_gap(&mut self) -> Option<String> {
         self.gap.take()
@@ -151,6 +156,7 @@ mod tests {
         let (mut list, now) = (Listing::default(), Instant::now());
         read(&mut list, 2 * DEAR, now);
         assert_eq!(list.take_gap(), None, "all was read");
+        assert!(list.is_dear());
         let (is_due, gap) = end(&mut list, now + 7000 * MS);
         let text = "read once in 300s: the last list is of 7s ago and took 40 ms of CPU time";
         assert_eq!((is_due, gap.as_deref()), (false, Some(text)));
@@ -160,6 +166,7 @@ mod tests {
         assert!(is_due && gap.is_some());
         read(&mut list, Duration::ZERO, later);
         assert_eq!(end(&mut list, later), (true, None));
+        assert!(!list.is_dear());
     }
 
     /// A hundred windows of a second with ten samples each: lists at their ends, windows without a gap, CPU time of all lists.
@@ -210,6 +217,7 @@ mod tests {
                 let text =
                     "read once in 1.9s: the last list is of 1s ago and took 19 ms of CPU time";
                 assert_eq!(gap.as_deref(), Some(text));
+                assert!(!list.is_dear(), "it is not due, and read often");
             }
         }
     }

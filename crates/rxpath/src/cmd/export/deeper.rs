@@ -1,7 +1,7 @@
 //! The deep looks of the exporter: they run next to its windows, and scrapes get the page that is there.
 
 use rxpath_export::Families;
-use rxpath_export::deep::{DeepLookAction, DeepLooks, LENGTH_S};
+use rxpath_export::deep::{DeepLookAction, DeepLooks, LENGTH_S, WindowLoss};
 use rxpath_export::governor::Governor;
 use rxpath_live::deep::{DeepLook, DeepSeen, Programs};
 use rxpath_record::watch::WatchFrame;
@@ -27,12 +27,11 @@ impl Deeper {
         Self { programs: Some(programs), ..Self::default() }
     }
 
-    /// A window is over, with a loss or without: takes what a deep look has found, begins one if it is due, and puts its verdict into
-    /// the frame.
+    /// A window is over: takes what a deep look has found, begins one if it is due, and puts its verdict into the frame.
     pub(super) fn window(
         &mut self,
         frame: &mut WatchFrame,
-        loses: bool,
+        loss: WindowLoss,
         governor: &Governor,
         families: &Families,
     ) {
@@ -40,7 +39,8 @@ impl Deeper {
             self.ended(look.end());
         }
         // One that runs for more than five minutes is followed by none.
-        match self.looks.window(frame, loses && self.running.is_none(), governor) {
+        let loses = loss.loses.filter(|_| self.running.is_none());
+        match self.looks.window(frame, WindowLoss { loses, ..loss }, governor) {
             DeepLookAction::Rest => {}
             DeepLookAction::Begin => self.begin(),
             DeepLookAction::Say(obstacle) => {
@@ -48,7 +48,7 @@ impl Deeper {
                 output::warning(&Warning::new("deep-look-waits", text));
             }
         }
-        self.looks.judge(frame, loses);
+        self.looks.judge(frame, loss.loses == Some(true));
         families.deep_looks(&mut self.looks);
     }
 
@@ -104,7 +104,8 @@ mod tests {
         let series = "rxpath_agent_deep_looks_total{result=\"made\"} 1";
         loop {
             let mut frame = WatchFrame { window_s: 0.05, ..WatchFrame::default() };
-            deeper.window(&mut frame, true, &governor, &families);
+            let loss = WindowLoss { loses: Some(true), has_dear_list: false };
+            deeper.window(&mut frame, loss, &governor, &families);
             governor.looked(deeper.charge().iter().map(Duration::as_secs_f64).sum());
             governor.window(WindowCost { window_s: 0.05, ..WindowCost::default() });
             windows += 1;

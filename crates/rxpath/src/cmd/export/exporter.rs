@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
+use rxpath_export::deep::WindowLoss;
 use rxpath_export::governor::{Course, Governor, WindowCost};
 use rxpath_export::listen::Page;
 use rxpath_export::{ExportedCheck, Families, RenderedPages, textfile};
@@ -141,8 +142,9 @@ impl Exporter {
             // A page that is made once has nothing else to show, and is not there when a deep look ends.
             let is_late = is_late(frame.window_s, self.planned) && !command.once;
             if !command.once {
-                let loses = self.live.loses() && !is_late;
-                self.deeper.window(&mut frame, loses, &self.governor, &self.families);
+                let loses = (!is_late).then(|| self.live.loses());
+                let loss = WindowLoss { loses, has_dear_list: self.live.has_dear_list() };
+                self.deeper.window(&mut frame, loss, &self.governor, &self.families);
             }
             if is_late {
                 self.families.late(&frame);
