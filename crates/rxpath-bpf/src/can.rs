@@ -1,9 +1,9 @@
 //! What can be measured here, apart from measuring it.
 
 use caps::Capability;
-use rxpath_host::Root;
 use rxpath_host::caps::{CanRun, Missing, has};
-use rxpath_host::read::kernel_config;
+use rxpath_host::read::{kernel_config, procfs};
+use rxpath_host::{HostError, Root};
 
 use crate::object::BUILT;
 
@@ -25,6 +25,19 @@ pub fn can_time_softirqs(root: &Root) -> CanRun {
         });
     }
     can
+}
+
+/// Refuses in a pid namespace of its own what tells threads by their ids: `bpf_get_current_pid_tgid` gives those of the host.
+///
+/// **Source** kernel/bpf/helpers.c.
+pub(crate) fn require_host_pids(root: &Root, what: &str) -> Result<(), HostError> {
+    if procfs::is_first_pid_namespace(root) {
+        return Ok(());
+    }
+    Err(HostError::Unsupported {
+        what: what.into(),
+        needs: "the host's pid namespace: the kernel reports thread ids of that namespace".into(),
+    })
 }
 
 /// Whether the kernel was built with PREEMPT_RT.
@@ -121,6 +134,24 @@ mod tests {
         let config = "CONFIG_HZ=250\nCONFIG_PREEMPT_RT=y\n";
         std::fs::write(tree.path().join("boot/config-6.12.57-rt"), config).unwrap();
         assert!(is_realtime(&root) && refused(&root));
+    }
+
+    #[test]
+    fn a_pid_namespace_of_its_own_is_refused_by_name() {
+        let tree = tempfile::tempdir().unwrap();
+        let namespaces = tree.path().join("proc/self/ns");
+        std::fs::create_dir_all(&namespaces).unwrap();
+        let root = Root::tree(tree.path()).unwrap();
+        let (link, what) = (namespaces.join("pid"), "watch locks");
+        std::os::unix::fs::symlink("pid:[4026531836]", &link).unwrap();
+        assert!(require_host_pids(&root, what).is_ok());
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("pid:[4026532999]", &link).unwrap();
+        let refused = require_host_pids(&root, what).unwrap_err().to_string();
+        assert!(
+            refused.contains(what) && refused.contains("the host's pid namespace"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use rxpath_core::IntoMap;
 use rxpath_host::{HostError, Root};
 
 use crate::bytes::Fields;
+use crate::can::require_host_pids;
 use crate::cost::COSTS;
 use crate::object::{LOST, Loaded, ObjectSpec, clear, compiled, map, program};
 use crate::probe::Probe;
@@ -99,7 +100,8 @@ impl Probe for Locks {
 impl Locks {
     /// Loads and attaches.
     ///
-    /// **Errors** `Denied` without CAP_BPF and CAP_PERFMON, `Unsupported` where a tracepoint is missing.
+    /// **Errors** `Denied` without CAP_BPF and CAP_PERFMON, `Unsupported` where a tracepoint is missing, and in a pid namespace of
+    /// its own: nobody there would be known to wait.
     pub fn start() -> Result<Self, HostError> {
         let mut locks = Self::load()?;
         locks.attach()?;
@@ -110,7 +112,9 @@ impl Locks {
     ///
     /// **Errors** as those of [`Locks::start`].
     pub fn load() -> Result<Self, HostError> {
-        crate::can_run(&Root::host()).require("watch locks")?;
+        let (root, what) = (Root::host(), "watch locks");
+        crate::can_run(&root).require(what)?;
+        require_host_pids(&root, what)?;
         Ok(Self { loaded: Loaded::load(&SPEC, &[], &[])? })
     }
 

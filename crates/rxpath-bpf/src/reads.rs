@@ -4,10 +4,10 @@
 //! 6e6eda44b939) fires in the thread that does. A read that returns a datagram counts. A peek (MSG_PEEK) and a read of
 //! the socket's error queue do not.
 
-use rxpath_host::read::procfs;
 use rxpath_host::{HostError, Root};
 
 use crate::bytes::Fields;
+use crate::can::require_host_pids;
 use crate::cost::COSTS;
 use crate::object::{LOST, Loaded, ObjectSpec, clear, compiled, map, program};
 use crate::probe::Probe;
@@ -59,15 +59,9 @@ impl Reads {
     ///
     /// **Errors** as those of [`Reads::start`].
     pub fn load(netns: u32) -> Result<Self, HostError> {
-        let root = Root::host();
-        crate::can_run(&root).require("watch who reads sockets")?;
-        if !procfs::is_first_pid_namespace(&root) {
-            return Err(HostError::Unsupported {
-                what: "watch who reads sockets".into(),
-                needs: "the host's pid namespace: the kernel reports thread ids of that namespace"
-                    .into(),
-            });
-        }
+        let (root, what) = (Root::host(), "watch who reads sockets");
+        crate::can_run(&root).require(what)?;
+        require_host_pids(&root, what)?;
         let loaded = Loaded::load(&SPEC, &[netns, 0].map(u32::to_ne_bytes).concat(), &[])?;
         Ok(Self { loaded })
     }
