@@ -39,6 +39,7 @@ mod program;
 mod raw_bpf;
 #[path = "../support/readers.rs"]
 mod readers;
+mod reads;
 mod ring;
 #[path = "../support/schema.rs"]
 mod schema;

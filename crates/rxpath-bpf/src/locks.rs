@@ -11,7 +11,7 @@ use rxpath_host::{HostError, Root};
 use crate::bytes::Fields;
 use crate::can::require_host_pids;
 use crate::cost::COSTS;
-use crate::object::{LOST, Loaded, ObjectSpec, clear, compiled, map, program};
+use crate::object::{LOST, Loaded, ObjectSpec, clear, compiled, forget_lost, map, program};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -118,14 +118,15 @@ impl Locks {
         Ok(Self { loaded: Loaded::load(&SPEC, &[], &[])? })
     }
 
-    /// Puts the programs into their places, also again: what they counted before is forgotten. A wait that they saw begin then would
-    /// end now.
+    /// Puts the programs into their places, also again: what they counted and lost before is forgotten. A wait that they saw begin
+    /// then would end now.
     ///
     /// **Errors** when one is refused; then none is in its place.
     pub fn attach(&mut self) -> Result<(), HostError> {
         for map in ["begun", "waits", "sockets"] {
             clear(&self.loaded, map)?;
         }
+        forget_lost(&self.loaded)?;
         let attached = self.loaded.attach();
         if attached.is_err() {
             self.detach();

@@ -121,6 +121,11 @@ pub(crate) fn lost(loaded: &Loaded) -> Result<u64, HostError> {
     Ok(Fields::of(&loaded.value(LOST.name, 0)?).u64())
 }
 
+/// Forgets what an object counted in its map `lost`.
+pub(crate) fn forget_lost(loaded: &Loaded) -> Result<(), HostError> {
+    loaded.put(LOST.name, &0u32.to_ne_bytes(), &0u64.to_ne_bytes())
+}
+
 /// Removes all entries of a map.
 pub(crate) fn clear(loaded: &Loaded, map: &str) -> Result<(), HostError> {
     loaded.entries(map)?.iter().try_for_each(|(key, _)| loaded.remove(map, key))

@@ -9,7 +9,7 @@ use rxpath_host::{HostError, Root};
 use crate::bytes::Fields;
 use crate::can::require_host_pids;
 use crate::cost::COSTS;
-use crate::object::{LOST, Loaded, ObjectSpec, clear, compiled, map, program};
+use crate::object::{LOST, Loaded, ObjectSpec, clear, compiled, forget_lost, map, program};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -66,17 +66,20 @@ impl Reads {
         Ok(Self { loaded })
     }
 
-    /// Puts the program into its place, also again: what it counted before is forgotten.
+    /// Puts the program into its place, also again: what it counted and lost before is forgotten.
     ///
     /// **Errors** when it is refused.
     pub fn attach(&mut self) -> Result<(), HostError> {
         clear(&self.loaded, "reads")?;
+        forget_lost(&self.loaded)?;
         self.loaded.attach()
     }
 
-    /// Takes the program from its place. It stays loaded.
+    /// Takes the program from its place, and frees the memory of what it counted. It stays loaded.
     pub fn detach(&mut self) {
         self.loaded.detach_some(&["sock_recv_length"]);
+        // What stays is removed before the program counts again.
+        let _ = clear(&self.loaded, "reads");
     }
 
     /// Everything since the start.

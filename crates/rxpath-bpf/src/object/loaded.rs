@@ -271,7 +271,7 @@ impl Loaded {
         batch::entries(&self.map(map)?)
     }
 
-    /// Writes an entry of a hash map.
+    /// Writes an entry of a hash map or of an array.
     pub fn put(&self, map: &str, key: &[u8], value: &[u8]) -> Result<(), HostError> {
         self.map(map)?
             .update(key, value, MapFlags::ANY)

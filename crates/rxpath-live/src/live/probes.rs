@@ -90,9 +90,7 @@ impl Probes {
 
     /// Which threads read in the window; a reading that fails leaves its reason.
     pub(super) fn reads(&mut self) -> Option<Readings> {
-        let parts = self.parts.as_mut()?;
-        let read = parts.reads.as_ref().ok()?.end();
-        read.map_err(|why| parts.reads = Err(why)).ok()
+        self.parts.as_mut()?.reads.as_mut().ok()?.end()
     }
 
     /// What they report of the window, where they ran, and what they cost.
@@ -203,7 +201,8 @@ impl Parts {
         let all: BTreeSet<i32> = owners.values().flatten().copied().collect();
         let workloads: Vec<i32> = all.into_iter().chain([std::process::id() as i32]).collect();
         let mut seen = self.witness.end(&Traffic { workloads: &workloads, readers: &readers });
-        let (reasons, reads) = (self.reasons.as_ref().err(), self.reads.as_ref().err());
+        let reasons = self.reasons.as_ref().err();
+        let reads = self.reads.as_ref().map_or_else(Some, |reading| reading.failed.as_ref());
         seen.gaps.extend(reasons.map(|why| format!("drop reasons: {why}")));
         seen.gaps.extend(reads.map(|why| format!("which threads read: {why}")));
         seen

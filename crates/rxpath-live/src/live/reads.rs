@@ -16,6 +16,8 @@ pub(super) struct Reading {
     pub(super) probe: Reads,
     /// What was read by the window's beginning, where that is known.
     begun: Option<Vec<ReadBy>>,
+    /// Why this window has no readings. The probe goes on: the next window may have them.
+    pub(super) failed: Option<String>,
 }
 
 impl Reading {
@@ -29,17 +31,23 @@ impl Reading {
 
     /// Of a probe that runs.
     pub(super) fn of(probe: Reads) -> Self {
-        Self { probe, begun: None }
+        Self { probe, begun: None, failed: None }
     }
 
     /// The window begins.
     pub(super) fn begin(&mut self) {
-        self.begun = self.probe.read().ok();
+        (self.begun, self.failed) = (self.probe.read().ok(), None);
     }
 
-    /// The window ends. With readings missing nothing is reported: a thread that is left out would pass for one that did not
-    /// read.
-    pub(super) fn end(&self) -> Result<Readings, String> {
+    /// The window ends. Where it has no readings it keeps the reason.
+    pub(super) fn end(&mut self) -> Option<Readings> {
+        let read = self.of_window();
+        self.failed = read.as_ref().err().cloned();
+        read.ok()
+    }
+
+    /// With readings missing nothing is reported: a thread that is left out would pass for one that did not read.
+    fn of_window(&self) -> Result<Readings, String> {
         let now = self.probe.read().map_err(|error| error.to_string())?;
         match self.probe.lost().map_err(|error| error.to_string())? {
             0 => since(self.begun.as_deref(), &now),
