@@ -5,8 +5,9 @@
 //! With [`Programs`] it has who reads which UDP socket, so also readers that are hidden from this user, and the waits for its lock.
 
 use std::io;
-use std::sync::Arc;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ struct Ended {
     verdict: Result<DiagnosisVerdict, String>,
     thread_cpu: Duration,
     programs_cpu: Duration,
-    programs: Option<Programs>,
+    programs: Programs,
 }
 
 /// The end of a deep look.
@@ -54,22 +55,36 @@ pub struct DeepSeen {
     pub uncharged: Duration,
     /// CPU time of its programs, of which nothing was charged.
     pub programs_cpu: Duration,
-    /// For the next one; none after a panic.
-    pub programs: Option<Programs>,
+    /// For the next one.
+    pub programs: Programs,
 }
 
 impl DeepLook {
-    /// Begins one of this length, in the caller's network namespace and with these programs.
+    /// Begins one of this length, in the caller's network namespace. It takes these programs.
     ///
     /// # Errors
-    /// When no thread can be started.
-    pub fn begin(length: Duration, programs: Programs) -> io::Result<Self> {
+    /// When no thread can be started. The programs are still there then.
+    pub fn begin(length: Duration, programs: &mut Option<Programs>) -> io::Result<Self> {
+        Self::begin_as(Builder::new().name("rxpath-deep".into()), length, programs)
+    }
+
+    fn begin_as(
+        builder: Builder,
+        length: Duration,
+        programs: &mut Option<Programs>,
+    ) -> io::Result<Self> {
         let tid = Arc::new(AtomicI32::new(0));
         let own_tid = Arc::clone(&tid);
-        let thread = Builder::new().name("rxpath-deep".into()).spawn(move || {
+        // What a thread owns is dropped where the thread cannot be started. It gets the programs once it runs: without
+        // capabilities they cannot be loaded again.
+        let (give, given) = mpsc::channel();
+        let thread = builder.spawn(move || {
             own_tid.store(current_tid(), Ordering::Relaxed);
-            look(length, programs)
+            let programs: Option<Programs> = given.recv().ok().flatten();
+            look(length, programs.unwrap_or_else(|| Programs::none("none were loaded")))
         })?;
+        // The thread waits for them.
+        let _ = give.send(programs.take());
         Ok(Self { thread, tid, charged: Duration::ZERO })
     }
 
@@ -89,18 +104,13 @@ impl DeepLook {
 
     /// Waits for its end.
     pub fn end(self) -> DeepSeen {
-        let charged = self.charged;
-        let panicked = |_| Ended {
-            verdict: Err("its thread panicked".to_owned()),
-            thread_cpu: charged,
-            programs_cpu: Duration::ZERO,
-            programs: None,
-        };
-        let ended = self.thread.join().unwrap_or_else(panicked);
+        let ended = self.thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        // The thread reads its time before its end, and `charge` may have read it after that.
+        let thread_cpu = ended.thread_cpu.max(self.charged);
         DeepSeen {
             verdict: ended.verdict,
-            cpu: ended.thread_cpu + ended.programs_cpu,
-            uncharged: ended.thread_cpu.saturating_sub(charged),
+            cpu: thread_cpu + ended.programs_cpu,
+            uncharged: thread_cpu.saturating_sub(self.charged),
             programs_cpu: ended.programs_cpu,
             programs: ended.programs,
         }
@@ -116,13 +126,13 @@ fn look(length: Duration, programs: Programs) -> Ended {
     let mut probes = Probes::of(programs);
     let seen = watch_with(&ask, &mut probes, &AtomicBool::new(false), || {});
     let mut programs = probes.into_programs();
-    programs.iter_mut().for_each(Programs::detach);
-    let after = programs.as_ref().map_or(before, Programs::cpu);
+    programs.detach();
+    let programs_cpu = programs.cpu().saturating_sub(before);
     let verdict = seen.map(|seen| rxpath_diagnose::diagnose(&seen.evidence));
     Ended {
         verdict: verdict.map_err(|error| error.to_string()),
         thread_cpu: own_cpu(),
-        programs_cpu: after.saturating_sub(before),
+        programs_cpu,
         programs,
     }
 }
@@ -137,8 +147,9 @@ mod tests {
     #[test]
     fn a_deep_look_ends_with_a_verdict_and_its_cpu_time_is_charged_once() {
         let _socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let none = Programs::none("not in this test");
-        let mut look = DeepLook::begin(Duration::from_millis(200), none).unwrap();
+        let mut none = Some(Programs::none("not in this test"));
+        let mut look = DeepLook::begin(Duration::from_millis(200), &mut none).unwrap();
+        assert!(none.is_none());
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut charged = Duration::ZERO;
         while !look.is_over() {
@@ -148,9 +159,35 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         let seen = look.end();
-        assert!(seen.verdict.is_ok() && seen.programs.is_some(), "{seen:?}");
+        let programs = format!("{:?}", seen.programs);
+        assert!(seen.verdict.is_ok() && programs.contains("not in this test"), "{seen:?}");
         assert_eq!(seen.programs_cpu, Duration::ZERO);
         assert!(seen.cpu > Duration::ZERO && charged <= seen.cpu, "{charged:?} {seen:?}");
         assert_eq!(charged + seen.uncharged, seen.cpu);
+    }
+
+    #[test]
+    fn what_was_charged_after_the_threads_own_reading_is_part_of_its_time() {
+        let ms = Duration::from_millis;
+        for (charged, uncharged, cpu) in [(ms(3), ms(2), ms(5)), (ms(6), ms(0), ms(6))] {
+            let ended = Ended {
+                verdict: Err("none".into()),
+                thread_cpu: ms(5),
+                programs_cpu: Duration::ZERO,
+                programs: Programs::none("not in this test"),
+            };
+            let thread = std::thread::spawn(move || ended);
+            let seen = DeepLook { thread, tid: Arc::default(), charged }.end();
+            assert_eq!((seen.uncharged, seen.cpu), (uncharged, cpu));
+        }
+    }
+
+    #[test]
+    fn where_no_thread_can_be_started_the_programs_stay_for_the_next_one() {
+        let mut programs = Some(Programs::none("kept"));
+        // More than there are addresses.
+        let builder = Builder::new().stack_size(1 << 60);
+        assert!(DeepLook::begin_as(builder, Duration::ZERO, &mut programs).is_err());
+        assert!(programs.is_some());
     }
 }

@@ -46,6 +46,7 @@ use crate::observe::{Between, CpuSnapshot};
 pub(crate) use groups::ReaderGroups;
 pub(crate) use owners::{Owners, Waiters};
 pub(crate) use places::{PLACES, RECEIVED, UDP_ERRORS, UDP_NAMED, UDP_REASONS, XDP_DROPS};
+pub use probes::NOT_ASKED;
 pub(crate) use probes::Probes;
 pub use programs::Programs;
 pub(crate) use readers::OWNERS;

@@ -48,12 +48,10 @@ use queues::QueueSampler;
 use sockets::{SocketSampler, SocketSamples};
 use tasks::{Everybody, Used};
 
+pub use crate::live::NOT_ASKED;
 pub use entry::EntryCost;
 pub use probes::ProbeLimit;
 pub use unloaded::Unloaded;
-
-/// Why there are no BPF probes where the user does not want them.
-pub const NOT_ASKED: &str = "BPF was not asked for";
 
 /// What is watched, and how.
 #[derive(Clone, Debug, Default)]

@@ -17,6 +17,9 @@ use super::reasons::Reasons;
 use super::sockets::Socket;
 use crate::witness::{Traffic, Witness};
 
+/// Why there are no BPF probes where the user does not want them.
+pub const NOT_ASKED: &str = "BPF was not asked for";
+
 /// What is watched with them, and its cost.
 pub(crate) struct Probes {
     /// They are to be started before the window.
@@ -30,7 +33,7 @@ pub(crate) struct Probes {
 impl Probes {
     /// Those that start before the window, where they are wanted.
     pub(super) fn new(wanted: bool) -> Self {
-        let cost = unknown("BPF was not asked for".into());
+        let cost = unknown(NOT_ASKED.into());
         Self { wanted, parts: None, cost, cpu_before: own_cpu() }
     }
 
@@ -40,8 +43,8 @@ impl Probes {
     }
 
     /// The programs, as they were given.
-    pub(crate) fn into_programs(self) -> Option<Programs> {
-        self.parts.map(Parts::into_programs)
+    pub(crate) fn into_programs(self) -> Programs {
+        self.parts.map_or_else(|| Programs::none(NOT_ASKED), Parts::into_programs)
     }
 
     pub(super) fn start(&mut self) {

@@ -53,9 +53,7 @@ impl Deeper {
     }
 
     fn begin(&mut self) {
-        let programs = self.programs.take();
-        let programs = programs.unwrap_or_else(|| Programs::none("they went with a deep look"));
-        match DeepLook::begin(Duration::from_secs_f64(LENGTH_S), programs) {
+        match DeepLook::begin(Duration::from_secs_f64(LENGTH_S), &mut self.programs) {
             Ok(look) => self.running = Some(look),
             Err(error) => self.failed(&error.to_string()),
         }
@@ -64,7 +62,7 @@ impl Deeper {
     fn ended(&mut self, seen: DeepSeen) {
         self.uncharged += seen.uncharged;
         self.programs_cpu += seen.programs_cpu;
-        self.programs = seen.programs;
+        self.programs = Some(seen.programs);
         match seen.verdict {
             Ok(verdict) => {
                 crate::note!("rxpath: deep look at a loss: {}", verdict.sentence);
