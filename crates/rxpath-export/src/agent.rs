@@ -26,9 +26,15 @@ impl Families {
         self.set(AGENT_MEMORY, &["rss"], rss_bytes as f64);
     }
 
-    /// CPU time of BPF programs that no frame has, the entries of their runs included.
-    pub fn own_programs(&self, cpu_s: f64) {
-        self.add(AGENT_CPU, &["bpf"], cpu_s);
+    /// BPF programs that no frame has, after the window's frame: CPU time in them and of the entries of their runs, and the memory of
+    /// their maps.
+    pub fn own_programs(&self, [run_s, entry_s]: [f64; 2], map_bytes: u64) {
+        self.add(AGENT_CPU, &["bpf"], run_s);
+        self.add(AGENT_CPU, &["bpf_entry"], entry_s);
+        if map_bytes > 0 {
+            let all = self.frame_map_bytes + map_bytes;
+            self.set(AGENT_MEMORY, &["bpf_maps"], all as f64);
+        }
     }
 
     /// When counting began, Unix time.
@@ -72,6 +78,7 @@ impl Families {
                 &["bpf_entry"],
                 cost.entry_cpu_ratio.unwrap_or(0.0) * frame.window_s,
             );
+            self.frame_map_bytes = cost.map_bytes;
             self.set(AGENT_MEMORY, &["bpf_maps"], cost.map_bytes as f64);
         }
         self.clear(COUNTED);
@@ -121,6 +128,8 @@ impl Families {
 mod tests {
     use std::collections::BTreeMap;
 
+    use rxpath_record::watch::ProbeShare;
+
     use super::*;
     use crate::governor::WindowCost;
 
@@ -129,7 +138,7 @@ mod tests {
         let mut families = Families::new("1", 1).unwrap();
         families.own_process(2.0, 7);
         families.own_process(2.5, 8);
-        families.own_programs(0.25);
+        families.own_programs([0.25, 0.125], 0);
         families.started(1e9);
         families.not_loaded("drops by reason", "restart");
         for (textfile, http) in [(0, 2), (1, 5)] {
@@ -141,6 +150,7 @@ mod tests {
         for line in [
             "rxpath_agent_cpu_seconds_total{part=\"user\"} 2.5",
             "rxpath_agent_cpu_seconds_total{part=\"bpf\"} 0.25",
+            "rxpath_agent_cpu_seconds_total{part=\"bpf_entry\"} 0.125",
             "rxpath_agent_memory_bytes{kind=\"rss\"} 8",
             "rxpath_agent_budget_ratio 0.01",
             "rxpath_agent_start_time_seconds 1000000000",
@@ -157,6 +167,21 @@ mod tests {
         let text = families.text().unwrap();
         assert!(text.contains("rxpath_agent_cost_ratio 0.3\n"), "{text}");
         assert!(text.contains("rxpath_agent_shed{what=\"BPF probes\"} 1"), "{text}");
+    }
+
+    #[test]
+    fn the_maps_of_all_programs_are_its_memory() {
+        let mut families = Families::new("1", 1).unwrap();
+        let cost = ProbeShare { map_bytes: 4096, ..ProbeShare::default() };
+        let with = WatchFrame { probe_cost: Some(cost), ..WatchFrame::default() };
+        // The last window has no probes: their maps are there all the same.
+        for frame in [&with, &with, &WatchFrame::default()] {
+            families.own(frame);
+            families.own_programs([0.0; 2], 8192);
+            let text = families.text().unwrap();
+            let line = "rxpath_agent_memory_bytes{kind=\"bpf_maps\"} 12288";
+            assert!(text.lines().any(|one| one == line), "{text}");
+        }
     }
 
     #[test]

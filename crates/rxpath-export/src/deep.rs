@@ -80,9 +80,9 @@ pub struct DeepLooks {
     since_s: f64,
     /// Since it was last said that a loss waits.
     quiet_s: f64,
-    /// CPU time that the next one needs: that of the last one, less with each time that it is said again that a loss waits.
+    /// CPU time that the next one is expected to need: that of the last one, or less after a long wait.
     cpu_s: f64,
-    /// Since the last one began it was said that a loss waits for the budget.
+    /// The log has that a loss waits for the budget, since the last one began.
     was_said: bool,
     /// What the loss of the last window waits for.
     waits: Option<Obstacle>,
@@ -146,8 +146,7 @@ impl DeepLooks {
         DeepLookAction::Say(obstacle)
     }
 
-    /// From the second time on that it is said, the next one is expected to need half as much: what a dear one took would be known
-    /// for ever, because only another one can correct it.
+    /// From the second message on, half as much is expected with each: only another deep look can correct what a dear one took.
     fn age(&mut self) {
         if std::mem::replace(&mut self.was_said, true) {
             self.cpu_s = self.cpu_s.min((self.cpu_s / 2.0).max(FIRST_CPU_S));

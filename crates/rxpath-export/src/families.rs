@@ -136,6 +136,8 @@ pub struct Families {
     pub(crate) findings_most: usize,
     pub(crate) lost_before: BTreeMap<&'static str, u64>,
     pub(crate) own_cpu_before_s: f64,
+    /// Memory of the maps of the probes of windows.
+    pub(crate) frame_map_bytes: u64,
     pub(crate) http_errors_before: u64,
     pub(crate) failures: Failures,
     /// In the last window a CPU was offline.
@@ -195,6 +197,7 @@ impl Families {
             findings_most: FINDINGS_MOST,
             lost_before: BTreeMap::new(),
             own_cpu_before_s: 0.0,
+            frame_map_bytes: 0,
             http_errors_before: 0,
             failures: Failures::default(),
             lacked_cpu: false,

@@ -17,8 +17,8 @@ use rxpath_host::read::procfs::schedstat;
 use rxpath_host::read::thread::current_tid;
 use rxpath_record::verdict::DiagnosisVerdict;
 
-pub use crate::live::Programs;
 use crate::live::{LiveRequest, Probes, watch_with};
+pub use crate::live::{Programs, ProgramsCpu};
 
 /// Programs are in their places for so long before the window: who reads in this time is measured in the window.
 const BEFORE: Duration = Duration::from_millis(300);
@@ -40,7 +40,7 @@ pub struct DeepLook {
 struct Ended {
     verdict: Result<DiagnosisVerdict, String>,
     thread_cpu: Duration,
-    programs_cpu: Duration,
+    programs_cpu: ProgramsCpu,
     programs: Programs,
 }
 
@@ -54,7 +54,7 @@ pub struct DeepSeen {
     /// CPU time of its thread that was not charged yet.
     pub uncharged: Duration,
     /// CPU time of its programs, of which nothing was charged.
-    pub programs_cpu: Duration,
+    pub programs_cpu: ProgramsCpu,
     /// For the next one.
     pub programs: Programs,
 }
@@ -109,7 +109,7 @@ impl DeepLook {
         let thread_cpu = ended.thread_cpu.max(self.charged);
         DeepSeen {
             verdict: ended.verdict,
-            cpu: thread_cpu + ended.programs_cpu,
+            cpu: thread_cpu + ended.programs_cpu.whole(),
             uncharged: thread_cpu.saturating_sub(self.charged),
             programs_cpu: ended.programs_cpu,
             programs: ended.programs,
@@ -127,7 +127,7 @@ fn look(length: Duration, programs: Programs) -> Ended {
     let seen = watch_with(&ask, &mut probes, &AtomicBool::new(false), || {});
     let mut programs = probes.into_programs();
     programs.detach();
-    let programs_cpu = programs.cpu().saturating_sub(before);
+    let programs_cpu = programs.cpu().since(before);
     let verdict = seen.map(|seen| rxpath_diagnose::diagnose(&seen.evidence));
     Ended {
         verdict: verdict.map_err(|error| error.to_string()),
@@ -161,7 +161,7 @@ mod tests {
         let seen = look.end();
         let programs = format!("{:?}", seen.programs);
         assert!(seen.verdict.is_ok() && programs.contains("not in this test"), "{seen:?}");
-        assert_eq!(seen.programs_cpu, Duration::ZERO);
+        assert_eq!(seen.programs_cpu, ProgramsCpu::default());
         assert!(seen.cpu > Duration::ZERO && charged <= seen.cpu, "{charged:?} {seen:?}");
         assert_eq!(charged + seen.uncharged, seen.cpu);
     }
@@ -173,7 +173,7 @@ mod tests {
             let ended = Ended {
                 verdict: Err("none".into()),
                 thread_cpu: ms(5),
-                programs_cpu: Duration::ZERO,
+                programs_cpu: ProgramsCpu::default(),
                 programs: Programs::none("not in this test"),
             };
             let thread = std::thread::spawn(move || ended);

@@ -48,7 +48,7 @@ pub(crate) use owners::{Owners, Waiters};
 pub(crate) use places::{PLACES, RECEIVED, UDP_ERRORS, UDP_NAMED, UDP_REASONS, XDP_DROPS};
 pub use probes::NOT_ASKED;
 pub(crate) use probes::Probes;
-pub use programs::Programs;
+pub use programs::{Programs, ProgramsCpu};
 pub(crate) use readers::OWNERS;
 pub(crate) use sockets::Socket;
 pub(crate) use tcp::TcpLooks;

@@ -3,7 +3,7 @@
 use rxpath_export::Families;
 use rxpath_export::deep::{DeepLookAction, DeepLooks, LENGTH_S, WindowLoss};
 use rxpath_export::governor::Governor;
-use rxpath_live::deep::{DeepLook, DeepSeen, Programs};
+use rxpath_live::deep::{DeepLook, DeepSeen, Programs, ProgramsCpu};
 use rxpath_record::watch::WatchFrame;
 
 use crate::cmd::prelude::*;
@@ -15,16 +15,18 @@ pub(super) struct Deeper {
     running: Option<DeepLook>,
     /// For the next one.
     programs: Option<Programs>,
+    /// Kernel memory of their maps between two deep looks.
+    map_bytes: u64,
     /// CPU time of one that has ended, not charged yet.
     uncharged: Duration,
     /// CPU time of its BPF programs, not charged yet.
-    programs_cpu: Duration,
+    programs_cpu: ProgramsCpu,
 }
 
 impl Deeper {
     /// With these programs, which were loaded before the privileges went.
     pub(super) fn new(programs: Programs) -> Self {
-        Self { programs: Some(programs), ..Self::default() }
+        Self { map_bytes: programs.map_bytes(), programs: Some(programs), ..Self::default() }
     }
 
     /// A window is over: takes what a deep look has found, begins one if it is due, and puts its verdict into the frame.
@@ -61,7 +63,9 @@ impl Deeper {
 
     fn ended(&mut self, seen: DeepSeen) {
         self.uncharged += seen.uncharged;
-        self.programs_cpu += seen.programs_cpu;
+        self.programs_cpu.runs += seen.programs_cpu.runs;
+        self.programs_cpu.entries += seen.programs_cpu.entries;
+        self.map_bytes = seen.programs.map_bytes();
         self.programs = Some(seen.programs);
         match seen.verdict {
             Ok(verdict) => {
@@ -79,10 +83,15 @@ impl Deeper {
     }
 
     /// CPU time that deep looks took since the last call: of their threads, and of their BPF programs.
-    pub(super) fn charge(&mut self) -> [Duration; 2] {
+    pub(super) fn charge(&mut self) -> (Duration, ProgramsCpu) {
         let running = self.running.as_mut().map_or(Duration::ZERO, DeepLook::charge);
         let threads = std::mem::take(&mut self.uncharged) + running;
-        [threads, std::mem::take(&mut self.programs_cpu)]
+        (threads, std::mem::take(&mut self.programs_cpu))
+    }
+
+    /// Kernel memory of the maps of their programs, without what one that runs has counted.
+    pub(super) fn map_bytes(&self) -> u64 {
+        self.map_bytes
     }
 }
 
@@ -104,7 +113,8 @@ mod tests {
             let mut frame = WatchFrame { window_s: 0.05, ..WatchFrame::default() };
             let loss = WindowLoss { loses: Some(true), has_dear_list: false };
             deeper.window(&mut frame, loss, &governor, &families);
-            governor.looked(deeper.charge().iter().map(Duration::as_secs_f64).sum());
+            let (threads, programs) = deeper.charge();
+            governor.looked((threads + programs.whole()).as_secs_f64());
             governor.window(WindowCost { window_s: 0.05, ..WindowCost::default() });
             windows += 1;
             if families.text().unwrap().lines().any(|line| line == series) {
