@@ -25,7 +25,8 @@ pub fn drops(view: &View, place: Place) -> Vec<EvidenceLine> {
     view.drops_at(place).into_iter().map(|drop| drop_line(view, drop)).collect()
 }
 
-fn drop_line(view: &View, drop: &Drop) -> EvidenceLine {
+/// What one counter has of the losses at its place.
+pub fn drop_line(view: &View, drop: &Drop) -> EvidenceLine {
     let (range, offered) = (drop.range(), view.offered_packets());
     let lost = range.around(drop.packets, offered);
     let of = match view.of_any_protocol(drop.place) {

@@ -6,8 +6,8 @@ pub use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
 
 pub use crate::claim::Claim;
 pub use crate::lines::{
-    counted_by, cpu_use, drops, lead, line, lossless, named, others_on, queues, rates, reader_cost,
-    services, softirq_beside_reader, traffic, whose,
+    counted_by, cpu_use, drop_line, drops, lead, line, lossless, named, others_on, queues, rates,
+    reader_cost, services, softirq_beside_reader, traffic, whose,
 };
 pub use crate::part::Part;
 pub use crate::reader::{Cause, cause};

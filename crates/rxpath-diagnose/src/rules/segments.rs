@@ -1,9 +1,12 @@
 //! Trials over TCP. TCP waits where UDP loses, so most limits are a thread or a CPU without time left.
 
+use rxpath_record::ledger::{Drop, PacketBounds};
+
 use crate::rules::prelude::*;
 
-/// The rules of a trial over TCP, in the order of [`super::ALL`].
-pub const ALL: &[super::DiagnosisRule] = &[lost, server, server_waits, client, softirq];
+/// The rules of a trial over TCP, in the order of [`super::ALL`]. A loss that is only possible comes after the limits that are
+/// sure.
+pub const ALL: &[super::DiagnosisRule] = &[lost, server, server_waits, client, softirq, maybe_lost];
 
 fn lost(view: &View) -> Option<Claim> {
     let at = view.losses().filter(|drop| view.is_loss_at(drop.place, drop.packets));
@@ -18,6 +21,34 @@ fn lost(view: &View) -> Option<Claim> {
             .losing(most.packets)
             .because(drops(view, most.place))
             .remedy(format!("find what dropped them: `{}` counted them", most.counter))
+            .next(sentence),
+    )
+}
+
+/// No loss is sure, and within the bounds of a counter there may be one: on shared hosts it has the segments of all programs.
+fn maybe_lost(view: &View) -> Option<Claim> {
+    if lost(view).is_some() {
+        return None;
+    }
+    let possible = view.losses().filter_map(|drop| Some((drop, drop.range().most_packets?)));
+    let large = possible.filter(|(drop, most)| view.is_loss_at(drop.place, *most));
+    // Of equals, the order of the list does not decide.
+    let key = |&(drop, most): &(&Drop, u64)| (most, drop.place);
+    let (drop, most) =
+        large.max_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.0.counter.cmp(&b.0.counter)))?;
+    let sentence = format!(
+        "segments may be lost at {}: up to {} of {} that both sides sent",
+        drop.place.words().noun,
+        count(most.min(view.offered_packets())),
+        count(view.offered_packets())
+    );
+    Some(
+        Claim::new(Stage::TcpRetransmit, Confidence::Weak, &[Part::Ledger], sentence.clone())
+            .because([drop_line(view, drop)])
+            .remedy(format!(
+                "find whose segments were dropped, and by what: `{}` counted them",
+                drop.counter
+            ))
             .next(sentence),
     )
 }
@@ -185,11 +216,11 @@ pub fn rest(view: &View) -> Claim {
         End::Server.ran(view),
         End::Client.ran(view)
     );
-    let lost = format!(
-        "{} of {} segments were lost",
-        count(view.lost_packets()),
-        count(view.offered_packets())
-    );
+    let (lost, offered) = (view.lost_packets(), view.offered_packets());
+    let none = PacketBounds { least_packets: 0, most_packets: Some(0) };
+    let range = view.losses().fold(none, |sum, drop| sum.plus(drop.range()));
+    let lost = range.between(offered).unwrap_or_else(|| range.around(lost, offered));
+    let lost = format!("{lost} of {} segments were lost", count(offered));
     Claim::new(
         Stage::Nothing,
         Confidence::Fair,

@@ -155,3 +155,56 @@ fn a_loss_within_bounds_is_shown_without_a_share() {
     let (_, text) = said(&apart(trial(300_000, vec![network])));
     assert!(text.contains("50,000 of 300,000 offered (17 %) lost at "), "{text}");
 }
+
+/// Counters of all programs, of which up to `most` may be segments of the workload.
+fn maybe_lost(most: u64) -> WindowEvidence {
+    let bounds = Some(PacketBounds { least_packets: 0, most_packets: Some(most) });
+    let at_backlog = lost(Place::SocketBacklog, "rx/TcpExt.TCPBacklogDrop", 0);
+    let mut e = apart(trial(
+        300_000,
+        vec![Drop { exact: false, bounds, cross_checks: Vec::new(), ..at_backlog }],
+    ));
+    e.ledger.unit = LedgerUnit::Segment;
+    e.sockets.clear();
+    e.sender_threads[0].running_ratio = 0.5;
+    e
+}
+
+#[test]
+fn segments_that_may_have_been_lost_are_a_weak_verdict() {
+    let (verdict, text) = said(&maybe_lost(40_000));
+    assert_eq!(
+        (verdict.stage, verdict.confidence),
+        (Stage::TcpRetransmit, Confidence::Weak),
+        "{text}"
+    );
+    let sentence = "segments may be lost at the socket's backlog: up to 40,000 of 300,000 that both sides sent";
+    assert_eq!(verdict.sentence, sentence);
+    assert!(text.contains("0 (between 0 and 40,000) of 300,000 offered lost at "), "{text}");
+    // A sure loss is the verdict, be it the smaller one.
+    let mut sure = maybe_lost(40_000);
+    sure.ledger.drops.push(lost(Place::Ring, "rx/ethtool.ens1.rx_missed_errors", 9_000));
+    let (verdict, text) = said(&sure);
+    assert_eq!(
+        (verdict.stage, verdict.confidence),
+        (Stage::TcpRetransmit, Confidence::Fair),
+        "{text}"
+    );
+    assert!(verdict.sentence.contains("3.0 %") && !text.contains("may be lost"), "{text}");
+    // A thread without time left is the limit for sure.
+    let mut full = maybe_lost(40_000);
+    full.sender_threads[0].running_ratio = 0.99;
+    let (verdict, text) = said(&full);
+    assert_eq!(
+        (verdict.stage, verdict.next.as_slice()),
+        (Stage::Sender, &[sentence.to_owned()][..]),
+        "{text}"
+    );
+}
+
+#[test]
+fn few_segments_that_may_have_been_lost_are_shown_as_an_interval() {
+    let (verdict, text) = said(&maybe_lost(200));
+    assert_eq!(verdict.stage, Stage::Nothing, "{text}");
+    assert!(text.contains("between 0 and 200 of 300,000 segments were lost"), "{text}");
+}
