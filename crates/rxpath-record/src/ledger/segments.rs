@@ -93,7 +93,7 @@ impl Ledger {
             others = Others::with(others, of_others);
             terms.extend(link);
             terms.extend(behind_ip);
-            if vanished != 0 {
+            if !way.may_be_of_other_family(vanished) {
                 let side = way.to;
                 ledger.notes.push(format!(
                     "{vanished} packets lie between {side}/Ip.InDelivers and Tcp.InSegs"
@@ -201,9 +201,14 @@ impl Way<'_> {
             + self.get(self.to, self.input.path.groups().0, "InUnknownProtos")
     }
 
-    fn foreign(&self) -> i64 {
+    /// Packets that IP of the other family received. TCP counts those of both.
+    fn other_family(&self) -> i64 {
         let other = if self.input.path.v6 { "Ip" } else { "Ip6" };
-        self.not_tcp() + self.get(self.to, other, "InReceives")
+        self.get(self.to, other, "InReceives")
+    }
+
+    fn foreign(&self) -> i64 {
+        self.not_tcp() + self.other_family()
     }
 
     fn device(&self, side: PathSide) -> Option<&str> {
@@ -426,5 +431,10 @@ impl Way<'_> {
     fn between_ip_and_tcp(&self) -> i64 {
         let handed = self.get(self.to, self.input.path.groups().0, "InDelivers") - self.not_tcp();
         handed - self.get(self.to, "Tcp", "InSegs")
+    }
+
+    /// Whether these are none, or as many more in TCP's counter as the other family may have handed to it.
+    fn may_be_of_other_family(&self, vanished: i64) -> bool {
+        (-self.other_family()..=0).contains(&vanished)
     }
 }

@@ -22,11 +22,21 @@ struct World {
     others: [i64; 5],
     /// Sent and received by the workload's sockets after they were read.
     unread: [i64; 2],
+    /// Datagrams of others to elsewhere: handed to UDP, and of them lost in the queue.
+    udp: [i64; 2],
+    /// Segments of others over the other IP family: sent elsewhere, arrived from elsewhere.
+    other_family: [i64; 2],
 }
 
 impl World {
     /// 1,000 segments of which 4 died in the queue, 6 in the ring and 2 at the backlog; others sent 300 and got 200.
-    const BUSY: Self = Self { own: [1_000, 4, 6, 2], others: [300, 3, 200, 0, 23], unread: [0, 0] };
+    const BUSY: Self = Self {
+        own: [1_000, 4, 6, 2],
+        others: [300, 3, 200, 0, 23],
+        unread: [0; 2],
+        udp: [0; 2],
+        other_family: [0; 2],
+    };
 
     fn arrived(&self) -> i64 {
         self.own[0] - self.own[1] - self.own[2]
@@ -53,14 +63,17 @@ impl World {
         let [out, in_queue, came, in_ring, at_backlog] = self.others;
         let arrived = self.arrived() + came;
         let values = [
-            ("tx/Tcp.OutSegs", self.own[0] + out),
+            ("tx/Tcp.OutSegs", self.own[0] + out + self.other_family[0]),
             ("tx/Tcp.ActiveOpens", 1),
-            (QDISC, self.own[1] + in_queue),
+            ("tx/Udp.OutDatagrams", self.udp[0] - self.udp[1]),
+            ("tx/Udp.SndbufErrors", self.udp[1]),
+            (QDISC, self.own[1] + in_queue + self.udp[1]),
             (RING, self.own[2] + in_ring),
             ("rx/IpExt.InNoECTPkts", arrived),
             ("rx/Ip.InReceives", arrived),
             ("rx/Ip.InDelivers", arrived),
-            ("rx/Tcp.InSegs", arrived),
+            ("rx/Ip6.InReceives", self.other_family[1]),
+            ("rx/Tcp.InSegs", arrived + self.other_family[1]),
             (BACKLOG, self.own[3] + at_backlog),
         ];
         let values = values.into_iter().map(|(name, by)| (name.to_owned(), by)).collect();
@@ -141,20 +154,47 @@ fn few_segments_of_others_leave_the_losses_exact_and_only_the_remainder_within_b
     assert_eq!(ledger.balance(), Balance::Within(7), "{ledger:#?}");
 }
 
+#[test]
+fn datagrams_of_others_that_died_under_their_calls_are_no_segments_of_the_workload() {
+    let world = World { udp: [5_000, 5_000], ..World::BUSY };
+    let ledger = world.ledger();
+    assert_eq!(bounds(&ledger, Place::Qdisc), between(0, 5_007 * 46), "{ledger:#?}");
+}
+
+#[test]
+fn segments_of_the_other_ip_family_are_neither_sent_by_nobody_nor_lost_before_tcp() {
+    let world = World { other_family: [0, 200_000], ..World::BUSY };
+    let ledger = world.ledger();
+    assert!(matches!(ledger.balance(), Balance::Within(_)), "{ledger:#?}");
+    let told =
+        |ledger: &Ledger| ledger.notes.iter().any(|note| note.contains("packets lie between"));
+    assert!(!told(&ledger), "{:?}", ledger.notes);
+    // What that family did not receive either is a contradiction.
+    let mut moved = world.moved();
+    moved.values.insert("rx/Ip6.InReceives".into(), 199_999);
+    assert!(told(&Ledger::of_segments(&world.input(), &moved)));
+}
+
 fn world() -> impl Strategy<Value = World> {
     let of = |all: i64, share: f64| (all as f64 * share) as i64;
-    let amounts = (1_000i64..50_000, 100i64..20_000, 0i64..20_000);
-    (amounts, prop::array::uniform8(0.0f64..=1.0)).prop_map(move |((sent, out, came), shares)| {
-        let [queue, ring, backlog, in_queue, in_ring, at_backlog, late, later] = shares;
-        let in_own_queue = of(sent / 2, queue);
-        let in_own_ring = of(sent / 2, ring);
-        let arrived = sent - in_own_queue - in_own_ring;
-        World {
-            own: [sent, in_own_queue, in_own_ring, of(arrived, backlog)],
-            others: [out, of(out, in_queue), came, of(came, in_ring), of(came, at_backlog)],
-            unread: [of(sent, late), of(arrived, later)],
-        }
-    })
+    let amounts = (1_000i64..50_000, 100i64..20_000, 0i64..20_000, 0i64..20_000);
+    let other_family = prop::array::uniform2(0i64..20_000);
+    let shares = prop::array::uniform9(0.0f64..=1.0);
+    (amounts, other_family, shares).prop_map(
+        move |((sent, out, came, udp), other_family, shares)| {
+            let [queue, ring, backlog, in_queue, in_ring, at_backlog, late, later, of_udp] = shares;
+            let in_own_queue = of(sent / 2, queue);
+            let in_own_ring = of(sent / 2, ring);
+            let arrived = sent - in_own_queue - in_own_ring;
+            World {
+                own: [sent, in_own_queue, in_own_ring, of(arrived, backlog)],
+                others: [out, of(out, in_queue), came, of(came, in_ring), of(came, at_backlog)],
+                unread: [of(sent, late), of(arrived, later)],
+                udp: [udp, of(udp, of_udp)],
+                other_family,
+            }
+        },
+    )
 }
 
 proptest! {

@@ -149,7 +149,8 @@ impl Others {
         let room = interval::room(terms.iter().map(Term::room));
         ledger.unaccounted_bounds = room.map(|room| RemainderBounds {
             least_packets: gap.saturating_sub(room).saturating_sub(self.sent),
-            most_packets: gap.saturating_add(self.arrived),
+            // TCP counts what it took from IP of both families.
+            most_packets: gap.saturating_add(self.came()),
         });
     }
 }
@@ -184,13 +185,16 @@ fn few(way: &Way<'_>) -> i64 {
     narrow_packets(way.sent().max(0).unsigned_abs())
 }
 
-/// Packets of other protocols that the sending host sent, forwarded ones among them.
+/// Packets of other protocols that the sending host sent, forwarded ones among them, at most. A datagram that died under its
+/// call is not in `OutDatagrams` (net/ipv4/udp.c `udp_send_skb`).
 fn beyond_tcp(way: &Way<'_>) -> i64 {
     let counters = [
         ("Icmp", "OutMsgs"),
         ("Icmp6", "OutMsgs"),
         ("Udp", "OutDatagrams"),
         ("Udp6", "OutDatagrams"),
+        ("Udp", "SndbufErrors"),
+        ("Udp6", "SndbufErrors"),
         ("Ip", "ForwDatagrams"),
         ("Ip6", "OutForwDatagrams"),
     ];
