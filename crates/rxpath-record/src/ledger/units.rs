@@ -10,7 +10,7 @@
 
 use rxpath_core::PathSide;
 
-use super::call::{egress_packets, full_queue};
+use super::call::{egress_bounds, full_queue};
 use super::input::Link;
 use super::view::View;
 
@@ -78,7 +78,8 @@ fn sending(view: View<'_>, n: i64) -> (i64, i64) {
     let queue = view.qdisc().map_or(0, |(_, drops)| drops);
     let device =
         view.tx_link("tx.packets") + view.tx_link("tx.dropped") - view.foreign_out(PathSide::Tx);
-    let hook = egress_packets(view) * n;
+    // Only what surely died there: between hosts the most has drops of the queue that may be of others.
+    let hook = egress_bounds(view)[0] * n;
     let miss = |(of_queue, of_device): (i64, i64)| {
         let passed = queue * of_queue + device * of_device + sender.queued_packets as i64;
         (entered - hook - passed).abs()
@@ -104,5 +105,43 @@ fn receiving(view: View<'_>, n: i64, device: Unit) -> Unit {
         _ if may_merge && segments > packets => Unit::Mixed { most: None },
         _ if n > 1 && fits(1) => Unit::Each(1),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Moved;
+    use crate::ledger::{LedgerInput, PathFacts, SenderSaid};
+
+    #[test]
+    fn a_queue_that_dropped_aggregates_and_may_have_dropped_others_packets_counts_aggregates() {
+        let sender = SenderSaid {
+            offered_packets: 100_000,
+            sent_packets: 100_000,
+            segments_per_send: 10,
+            ..SenderSaid::default()
+        };
+        let path = PathFacts {
+            tx_device: Some("eth0".into()),
+            tx_qdisc: Some("tx/qdisc.eth0.root.drops".into()),
+            tx_filters: Some("tx/tc.eth0.clsact.drops".into()),
+            link: Link::Nic,
+            is_shared: true,
+            ..PathFacts::default()
+        };
+        let input = LedgerInput { sender, path, ..LedgerInput::default() };
+        // Of 10,000 aggregates the queue dropped half. The card took the others apart. Another program sent segments.
+        let values = [
+            ("tx/qdisc.eth0.root.drops", 5_000),
+            ("tx/Udp.SndbufErrors", 5_000),
+            ("tx/Ip.OutDiscards", 5_000),
+            ("tx/Tcp.OutSegs", 5_000),
+            ("tx/link.eth0.tx.packets", 50_000 + 5_000),
+        ];
+        let values = values.into_iter().map(|(name, by)| (name.to_owned(), by)).collect();
+        let moved = Moved { values, ..Moved::default() };
+        let units = Units::of(View { input: &input, moved: &moved });
+        assert_eq!((units.qdisc, units.device), (Unit::Each(10), Unit::Each(1)));
     }
 }
