@@ -73,7 +73,7 @@ fn at_host(view: View<'_>, filters: &str) -> [i64; 2] {
 }
 
 /// Packets in the queue of a host that others use, too, which the counters of this family's UDP leave out, at most.
-fn beyond_udp(view: View<'_>) -> i64 {
+pub(super) fn beyond_udp(view: View<'_>) -> i64 {
     if !view.is_shared() {
         return 0;
     }

@@ -5,7 +5,7 @@
 //! success and counts `SndbufErrors` (`net/ipv4/udp.c`, `udp_send_skb`; with `IP_RECVERR` the caller sees the
 //! error). So `SndbufErrors` owns nothing: it is the cross-check of all four.
 
-use super::call::{FULL_QUEUE, REFUSED, egress_bounds, egress_packets};
+use super::call::{FULL_QUEUE, REFUSED, beyond_udp, egress_bounds, egress_packets};
 use super::foreign::{foreign_datagrams_out, foreign_out, narrow};
 use super::prelude::*;
 use super::shared;
@@ -104,7 +104,7 @@ fn qdisc(view: View<'_>, units: &Units) -> Term {
     }
     // A host's queue takes the packets of all its programs. UDP counts the drops of those that it handed over. What else was
     // dropped may be of others, or of ours that the queue had taken before.
-    let hooks = egress_packets(view);
+    let [hooks, _] = egress_bounds(view);
     // Between hosts, what hooks dropped is what UDP counted beyond the queue's drops.
     let is_counted_twice = hooks > 0 && view.input.path.tx_filters.is_some();
     let all_udp = !is_counted_twice && view.udp(PathSide::Tx, "SndbufErrors") == drops + hooks;
@@ -205,10 +205,13 @@ fn check_sender(view: View<'_>, term: &mut Term) {
     }
     let name = view.udp_name(PathSide::Tx, "SndbufErrors");
     let queue = view.qdisc().map_or(0, |(_, drops)| drops);
-    let below = queue + egress_packets(view);
+    let [hook_least, hook_most] = egress_bounds(view);
     let dropped = view.tx_link("tx.dropped");
     let moved = view.get(&name);
     // Drivers of cards differ in whether the call sees what they drop.
     let least = if view.link() == Link::Nic { 0 } else { dropped };
-    term.check(&name, moved, moved.clamp(below + least.min(dropped), below + dropped.max(least)));
+    // UDP does not count what the queue dropped of other protocols.
+    let surely = (queue - beyond_udp(view)).max(0) + hook_least + least.min(dropped);
+    let most = queue + hook_most + dropped.max(least);
+    term.check(&name, moved, moved.clamp(surely.min(most), most));
 }

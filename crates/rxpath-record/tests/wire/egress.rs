@@ -123,4 +123,29 @@ fn drops_of_a_queue_that_may_be_of_other_protocols_are_not_taken_off_the_hook_s_
     assert_eq!(bounds(&ledger, Place::EgressHook), between(6, 10), "{ledger:#?}");
     assert_eq!(bounds(&ledger, Place::Qdisc), between(0, 4), "{ledger:#?}");
     assert!(!matches!(ledger.balance(), Balance::Excess(_)), "{ledger:#?}");
+    assert!(!is_contradicted(&ledger), "{:?}", ledger.notes);
+}
+
+/// Whether a note says that a counter contradicts a term.
+fn is_contradicted(ledger: &Ledger) -> bool {
+    ledger.notes.iter().any(|note| note.contains("does not agree"))
+}
+
+#[test]
+fn a_full_queue_of_a_host_that_others_use_agrees_with_the_calls_that_failed() {
+    let mut said = of_host();
+    said.path.is_shared = true;
+    said.sender.offered_packets = 1_100;
+    said.sender.sent_packets = 1_100;
+    // The queue dropped 100 of ours and none of the 20 segments of another program.
+    let passed = ["tx/Tcp.OutSegs", "tx/link.eth0.tx.packets", "tx/ethtool.eth0.tx_packets"];
+    let mut more = passed.map(|name| (name, 20)).to_vec();
+    more.extend([(QDISC, 100), (UDP, 100), (IP, 100)]);
+    let ledger = Ledger::from_counters(&said, &moved(&more));
+    assert!(!is_contradicted(&ledger), "{:?}", ledger.notes);
+    // UDP counted fewer than the queue can have dropped of it.
+    more.retain(|(name, _)| *name != UDP);
+    more.push((UDP, 79));
+    let ledger = Ledger::from_counters(&said, &moved(&more));
+    assert!(is_contradicted(&ledger), "{:?}", ledger.notes);
 }
