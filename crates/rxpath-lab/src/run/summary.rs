@@ -82,9 +82,17 @@ fn summary(variant: &Variant, manifest: &Manifest, resolved: &Resolved) -> Varia
     }
 }
 
+/// A trial's value of a metric. A loss that is exact has no bounds of its own.
+fn value(name: &str, trial: &Trial) -> Option<f64> {
+    let exact = || match name {
+        "loss_least_ratio" | "loss_most_ratio" => trial.metrics.get("loss_ratio"),
+        _ => None,
+    };
+    trial.metrics.get(name).or_else(exact).copied()
+}
+
 fn summarised(name: &str, trials: &[&Trial], seed: u64) -> Option<Metric> {
-    let values: Vec<f64> =
-        trials.iter().filter_map(|trial| trial.metrics.get(name)).copied().collect();
+    let values: Vec<f64> = trials.iter().filter_map(|trial| value(name, trial)).collect();
     let (min, max) = quantile::range(&values)?;
     Some(Metric {
         median: quantile::median(&values)?,
@@ -328,6 +336,18 @@ mod tests {
             "{told}"
         );
         assert!(!settled(&resolved, &manifest));
+    }
+
+    #[test]
+    fn bounds_of_a_loss_are_of_all_trials_those_with_an_exact_loss_too() {
+        let (_, mut manifest) = made(&[f64::NAN, 0.0, 0.0, 0.1], &[]);
+        let bounds = [("loss_least_ratio".to_owned(), 0.05), ("loss_most_ratio".to_owned(), 0.2)];
+        manifest.trials[2].metrics.extend(bounds);
+        let trials: Vec<&Trial> = manifest.trials.iter().collect();
+        let of = |name| summarised(name, &trials, 1).unwrap();
+        assert_eq!(of("loss_least_ratio").values, [0.0, 0.0, 0.05]);
+        let most = of("loss_most_ratio");
+        assert_eq!((most.median, most.max), (of("loss_ratio").median, 0.2));
     }
 
     #[test]
