@@ -54,21 +54,22 @@ impl Ledger {
     }
 
     /// The part of one receiver in the ledger of the segments of all: those from the senders that arrived at its host, by
-    /// its own counters in `moved`. `share_ratio` is its share of the segments that arrived at all receivers, and of what was
-    /// lost anywhere else, the way back included.
+    /// its own counters in `moved`. Of the workload's sockets, `input` has the receiver's. `share_ratio` is its share of the
+    /// segments that arrived at all receivers, and of what was lost anywhere else, the way back included.
     #[must_use]
     pub fn of_receiving_host(&self, input: &SegmentInput, moved: &Moved, share_ratio: f64) -> Self {
         let mut input = input.clone();
         input.path.tx_device = None;
         input.path.wire = WireFacts::NoCards;
-        // Its sockets are not read apart from those of other receivers.
-        input.own = None;
         let mut own = segments::arrived(&input, moved);
         let shared: Vec<&Drop> = self.drops.iter().filter(|drop| !is_of_receiver(drop)).collect();
         let elsewhere: u64 = shared.iter().map(|drop| drop.packets).sum();
         let share = (elsewhere as f64 * share_ratio.clamp(0.0, 1.0)).round() as u64;
         own.offered_packets += share;
         own.sent_packets += share;
+        for end in own.inexact.iter_mut().filter(|end| end.figure == Figure::Offered) {
+            end.most_packets = end.most_packets.map(|most| most.saturating_add(share));
+        }
         own.drops.extend(shares(&shared, share, None));
         own.drops.sort_by_key(|drop| drop.place);
         if elsewhere > 0 {
@@ -110,7 +111,10 @@ fn shares(losses: &[&Drop], packets: u64, limit: Option<u64>) -> Vec<Drop> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Balance, Link, PathFacts, ReceiverSaid, RemainderBounds, SenderSaid};
+    use crate::ledger::{
+        Balance, Link, OwnSegments, PathFacts, ReceiverSaid, RemainderBounds, SenderSaid,
+        SocketSegments,
+    };
 
     fn drop_at(place: Place, counter: &str, packets: u64) -> Drop {
         Drop {
@@ -241,6 +245,43 @@ mod tests {
         let ledger = of_all.of_receiving_host(&input, &moved, 0.25);
         assert_eq!((ledger.offered_packets, ledger.delivered_packets), (100, 94), "{ledger:?}");
         assert_eq!((ledger.lost_packets(), ledger.unaccounted_packets), (6, Some(0)), "{ledger:?}");
+    }
+
+    #[test]
+    fn what_came_to_a_receiver_s_own_sockets_is_surely_of_the_workload() {
+        let (mut input, moved) = segments_of_receiver();
+        input.path.is_shared = true;
+        let rx = SocketSegments { sent_packets: 0, received_packets: 60 };
+        input.own = Some(OwnSegments { rx, ..OwnSegments::default() });
+        let drops = vec![drop_at(Place::Qdisc, "tx/qdisc.eth0.drops", 40)];
+        let of_all = Ledger { drops, ..Ledger::default() };
+        let ledger = of_all.of_receiving_host(&input, &moved, 0.25);
+        let end = |figure| {
+            let end = ledger.inexact.iter().find(|it| it.figure == figure).unwrap();
+            (end.least_packets, end.most_packets)
+        };
+        // Ten of those that were lost elsewhere are its share. Up to six of those that came were refused.
+        assert_eq!(end(Figure::Offered), (60, Some(110)), "{ledger:?}");
+        assert_eq!(end(Figure::Delivered), (54, Some(100)), "{ledger:?}");
+        assert!(ledger.is_most(Figure::Offered) && ledger.unaccounted_packets.is_none());
+    }
+
+    #[test]
+    fn few_segments_of_others_are_few_of_those_that_came_to_a_receiver() {
+        let (mut input, mut moved) = segments_of_receiver();
+        input.path.is_shared = true;
+        for counter in ["IpExt.InNoECTPkts", "Ip.InReceives", "Ip.InDelivers", "Tcp.InSegs"] {
+            moved.values.insert(format!("rx/{counter}"), 1_000_000);
+        }
+        let rx = SocketSegments { sent_packets: 0, received_packets: 999_950 };
+        input.own = Some(OwnSegments { rx, ..OwnSegments::default() });
+        let ledger = Ledger::default().of_receiving_host(&input, &moved, 0.25);
+        assert_eq!((ledger.lost_packets(), ledger.unaccounted_packets), (6, Some(0)), "{ledger:?}");
+        // Segments that the other IP family handed to TCP are no excess.
+        moved.values.insert("rx/Ip6.InReceives".into(), 9);
+        moved.values.insert("rx/Tcp.InSegs".into(), 1_000_009);
+        let ledger = Ledger::default().of_receiving_host(&input, &moved, 0.25);
+        assert_eq!(ledger.unaccounted_packets, Some(0), "{ledger:?}");
     }
 
     #[test]

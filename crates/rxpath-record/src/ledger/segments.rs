@@ -18,7 +18,7 @@ mod others;
 pub use self::others::{OwnSegments, SocketSegments};
 
 use self::notes::{bounds, gaps};
-use self::others::Others;
+use self::others::{Others, ends};
 use super::input::PathFacts;
 use super::prelude::*;
 use super::view::of_32_bits;
@@ -128,20 +128,27 @@ pub(super) fn arrived(input: &SegmentInput, moved: &Moved) -> Ledger {
     let before_ip = Others::bound(others, &way, before_ip.collect());
     let behind_ip = Others::bound(others, &way, way.behind_ip());
     let vanished = way.between_ip_and_tcp();
+    let vanished = if way.may_be_of_other_family(vanished) { 0 } else { vanished };
     let offered = (way.arrived() + sum(&before_ip)).max(0).unsigned_abs();
     let reached = way.arrived() - sum(&behind_ip) - vanished;
     let terms: Vec<Term> = before_ip.into_iter().chain(behind_ip).collect();
-    Ledger {
+    let mut ledger = Ledger {
         unit: LedgerUnit::Segment,
         offered_packets: offered,
         sent_packets: offered,
         delivered_packets: reached.max(0).unsigned_abs(),
         foreign_packets: way.foreign().max(0).unsigned_abs(),
-        unaccounted_packets: (!Others::are_many(others)).then_some(vanished),
+        unaccounted_packets: Some(vanished),
         notes: bounds(&terms),
-        drops: terms.into_iter().filter_map(Term::into_drop).collect(),
         ..Ledger::default()
+    };
+    if Others::are_many(others) {
+        ledger.unaccounted_packets = None;
+        let read = input.own.unwrap_or_default().rx.received_packets;
+        ledger.inexact = ends(&ledger, [read; 2], &terms);
     }
+    ledger.drops = terms.into_iter().filter_map(Term::into_drop).collect();
+    ledger
 }
 
 fn sum(terms: &[Term]) -> i64 {

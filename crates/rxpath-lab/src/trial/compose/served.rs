@@ -7,7 +7,7 @@ use rxpath_live::counted::packets_by_cpu;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{CpuDistribution, WindowEvidence};
 use rxpath_record::hosts::PairRate;
-use rxpath_record::ledger::{Ledger, SegmentInput, segments_between};
+use rxpath_record::ledger::{Ledger, OwnSegments, SegmentInput, SocketSegments, segments_between};
 use rxpath_stats::quantile::needed_values;
 
 use super::receivers::{Alone, Reached, Whole, of_senders};
@@ -101,12 +101,25 @@ fn alone(
     input: &SegmentInput,
     (reached, index): (Reached, usize),
 ) -> Option<Alone> {
-    let (name, _) = whole.raw.serve.parts.get(index)?;
+    let (name, receiver) = whole.raw.serve.parts.get(index)?;
     let moved = whole.moved.of_receiver(name)?;
     let share = arrived(input, &moved) / arrived(input, whole.moved).max(1.0);
-    let ledger = whole.ledger.of_receiving_host(input, &moved, share);
+    let ledger = whole.ledger.of_receiving_host(&input_of(input, receiver), &moved, share);
     let evidence = evidence(whole, input, (index, share), &ledger)?;
     Some(Alone { name: name.clone(), ledger, evidence, reached: Some(reached) })
+}
+
+/// The input of one receiver's ledger: of the workload's sockets it has the receiver's own.
+fn input_of(all: &SegmentInput, receiver: &SideMeasurements) -> SegmentInput {
+    let own = own_sockets(receiver).map(|rx| OwnSegments { rx, ..OwnSegments::default() });
+    SegmentInput { own, ..all.clone() }
+}
+
+/// What the sockets of a program of the workload counted; `None` if it did not read them.
+pub(super) fn own_sockets(program: &SideMeasurements) -> Option<SocketSegments> {
+    let tcp = program.result.tcp()?;
+    let (sent_packets, received_packets) = tcp.sent_packets.zip(tcp.received_packets)?;
+    Some(SocketSegments { sent_packets, received_packets })
 }
 
 /// Segments that the receiver's IP saw.
@@ -188,6 +201,8 @@ fn metrics(
 #[cfg(test)]
 mod tests {
     use rxpath_load::http::load::result::LoadResult;
+    use rxpath_load::tcp::connection::TcpSummary;
+    use rxpath_load::tcp::result::ServeResult;
     use rxpath_record::run::hlog;
     use rxpath_stats::Histogram;
 
@@ -246,6 +261,24 @@ mod tests {
             window: Windowed { between, ..Windowed::default() },
             ..Measurements::default()
         }
+    }
+
+    #[test]
+    fn the_sockets_of_a_receiver_s_ledger_are_its_own() {
+        let tcp = TcpSummary {
+            sent_packets: Some(500),
+            received_packets: Some(900),
+            ..TcpSummary::default()
+        };
+        let result =
+            WorkloadResult::TcpServe(ServeResult { tcp: Some(tcp), ..ServeResult::default() });
+        let of_all = SocketSegments { sent_packets: 9_000, received_packets: 9_000 };
+        let own = Some(OwnSegments { tx: of_all, rx: of_all });
+        let all = SegmentInput { own, ..SegmentInput::default() };
+        let rx = SocketSegments { sent_packets: 500, received_packets: 900 };
+        let of_one = OwnSegments { rx, ..OwnSegments::default() };
+        assert_eq!(input_of(&all, &program(1, result, &[])).own, Some(of_one));
+        assert_eq!(input_of(&all, &program(1, http(2, None), &[])).own, None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use rxpath_core::{PathSide, Warning};
 use rxpath_load::pace::Pacing;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::WindowEvidence;
-use rxpath_record::ledger::{Ledger, OwnSegments, SegmentInput, SocketSegments, segments_between};
+use rxpath_record::ledger::{Ledger, OwnSegments, SegmentInput, segments_between};
 
 use super::receivers::Whole;
 use super::times::{foreign_times, times};
@@ -15,7 +15,6 @@ use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
 use crate::trial::runner::Measurements;
-use crate::trial::side::SideMeasurements;
 
 /// Ledger and evidence of a trial over TCP.
 pub(super) fn compose(
@@ -71,12 +70,7 @@ pub(super) fn compose(
 
 /// What the sockets of the workload's own programs counted; a side that did not read them adds nothing.
 fn own_segments(raw: &Measurements) -> Option<OwnSegments> {
-    let of = |side: &SideMeasurements| {
-        let tcp = side.result.tcp()?;
-        let (sent, received) = tcp.sent_packets.zip(tcp.received_packets)?;
-        Some(SocketSegments { sent_packets: sent, received_packets: received })
-    };
-    let (load, server) = (of(&raw.load), of(&raw.serve));
+    let [load, server] = [&raw.load, &raw.serve].map(served::own_sockets);
     let is_known = load.is_some() || server.is_some();
     is_known.then(|| OwnSegments { tx: load.unwrap_or_default(), rx: server.unwrap_or_default() })
 }
@@ -178,6 +172,7 @@ fn transactions(
 mod tests {
     use rxpath_load::tcp::connection::TcpSummary;
     use rxpath_load::tcp::result::{ServeResult, StreamResult, TransactionsResult};
+    use rxpath_record::ledger::SocketSegments;
 
     use super::*;
     use crate::scenario::{HostShape, parse, resolve};

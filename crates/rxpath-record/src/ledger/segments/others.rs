@@ -143,7 +143,10 @@ impl Others {
             return;
         }
         if self.is_wide {
-            ledger.inexact.extend(ends(ledger, own.unwrap_or_default(), terms));
+            let own = own.unwrap_or_default();
+            let sent = own.tx.sent_packets + own.rx.sent_packets;
+            let read = own.tx.received_packets + own.rx.received_packets;
+            ledger.inexact.extend(ends(ledger, [sent, read], terms));
         }
         let gap = ledger.unaccounted_packets.take().unwrap_or(0);
         let room = interval::room(terms.iter().map(Term::room));
@@ -155,12 +158,10 @@ impl Others {
     }
 }
 
-/// The ends of the sum, where they have bounds.
-fn ends(ledger: &Ledger, own: OwnSegments, terms: &[Term]) -> Vec<Inexact> {
-    let sent = own.tx.sent_packets + own.rx.sent_packets;
+/// The ends of the sum, where they have bounds. The workload's sockets sent and took from IP this many.
+pub(super) fn ends(ledger: &Ledger, [sent, read]: [u64; 2], terms: &[Term]) -> Vec<Inexact> {
     // What TCP refused has been counted by its socket before.
     let refused = most(terms.iter().filter(|term| term.place >= Place::ListenQueue));
-    let read = own.tx.received_packets + own.rx.received_packets;
     let taken = refused.map_or(0, |refused| read.saturating_sub(refused.unsigned_abs()));
     let ends = [
         (Figure::Offered, sent, ledger.offered_packets),
@@ -180,9 +181,9 @@ fn most<'a>(terms: impl Iterator<Item = &'a Term>) -> Option<i64> {
     interval::room(terms.map(|term| Some(term.credited().saturating_add(term.room()?))))
 }
 
-/// So many packets of others make no difference to a number.
+/// So many packets of others make no difference to a number. One of several receivers has no counters of the senders.
 fn few(way: &Way<'_>) -> i64 {
-    narrow_packets(way.sent().max(0).unsigned_abs())
+    narrow_packets(way.sent().max(way.arrived()).max(0).unsigned_abs())
 }
 
 /// Packets of other protocols that the sending host sent, forwarded ones among them, at most. A datagram that died under its
