@@ -49,9 +49,14 @@ impl Ledger {
         if self.offered_packets == 0 || self.inexact.iter().all(Inexact::is_exact) {
             return None;
         }
+        // An end may have bounds for several reasons.
         let bounds = |figure: Figure, shown: u64| {
-            let found = self.inexact.iter().find(|it| it.figure == figure);
-            found.map_or((shown, Some(shown)), |it| (it.least_packets, it.most_packets))
+            let all = self.inexact.iter().filter(|it| it.figure == figure);
+            let widest = all.map(|it| (it.least_packets, it.most_packets)).reduce(|one, other| {
+                let most = one.1.zip(other.1).map(|(one, other)| one.max(other));
+                (one.0.min(other.0), most)
+            });
+            widest.unwrap_or((shown, Some(shown)))
         };
         let offered = bounds(Figure::Offered, self.offered_packets);
         let delivered = bounds(Figure::Delivered, self.delivered_packets);
@@ -204,6 +209,10 @@ mod tests {
         assert_eq!(of(std::slice::from_ref(&delivered)), Some([1.0 - 0.9, 1.0 - 0.8]));
         let offered = |most| inexact(Figure::Offered, 1_000, most);
         assert_eq!(of(&[offered(Some(2_000)), delivered.clone()]), Some([1.0 - 0.9, 1.0 - 0.4]));
+        let aggregates = inexact(Figure::Delivered, 700, Some(850));
+        assert_eq!(of(&[aggregates, delivered.clone()]), Some([1.0 - 0.9, 1.0 - 0.7]));
+        let unlimited = inexact(Figure::Delivered, 820, None);
+        assert_eq!(of(&[delivered.clone(), unlimited]), Some([0.0, 1.0 - 0.8]));
         assert_eq!(of(&[offered(None), delivered]), Some([1.0 - 0.9, 1.0]));
         assert_eq!(of(&[inexact(Figure::Delivered, 800, None)]), Some([0.0, 1.0 - 0.8]));
         assert_eq!(of(&[inexact(Figure::Delivered, 800, Some(1_100))]), Some([0.0, 1.0 - 0.8]));
