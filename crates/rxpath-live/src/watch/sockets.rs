@@ -90,8 +90,7 @@ impl SocketSampler {
             let listed = diag.tcp_sockets();
             self.take_tcp(listed, own_cpu().saturating_sub(before));
         } else {
-            // What is known is of another window: what grew since then did not grow in this one.
-            self.tcp = TcpLooks::default();
+            self.forget_tcp();
         }
         if self.udp_list.is_due_at_end(now) {
             self.look_at_udp(diag);
@@ -113,8 +112,16 @@ impl SocketSampler {
         }
     }
 
+    /// What is known is of another window: what grew since then did not grow in this one.
+    fn forget_tcp(&mut self) {
+        self.tcp = TcpLooks::default();
+    }
+
     fn take_tcp(&mut self, listed: Result<Vec<TcpSocket>, HostError>, took: Duration) {
-        let Some(all) = self.tcp_list.listed(listed, took, Instant::now()) else { return };
+        let Some(all) = self.tcp_list.listed(listed, took, Instant::now()) else {
+            self.forget_tcp();
+            return;
+        };
         self.tcp.look(&all);
         for socket in all {
             let memory = socket.memory.unwrap_or_default();
@@ -235,5 +242,37 @@ impl Seen {
     /// The largest filling as a share of the limit.
     fn filled_ratio(&self) -> f64 {
         if self.limit == 0 { 0.0 } else { self.queued_max as f64 / self.limit as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::libc;
+
+    use super::*;
+
+    #[test]
+    fn a_list_that_failed_at_the_end_of_a_window_leaves_no_sockets_of_tcp_from_before() {
+        let socket = TcpSocket {
+            local: "10.0.0.1:80".parse().unwrap(),
+            remote: "10.0.0.9:4000".parse().unwrap(),
+            state: TcpState::Established,
+            inode: 7,
+            receive_queue: 0,
+            send_queue: 0,
+            memory: None,
+            info: None,
+        };
+        let mut sampler = SocketSampler::default();
+        let mut window = |listed: Result<Vec<TcpSocket>, HostError>| {
+            sampler.take_tcp(listed, Duration::ZERO);
+            let ended = sampler.take();
+            (ended.tcp.inodes(), ended.gap.is_some())
+        };
+        assert_eq!(window(Ok(vec![socket])), (vec![7], false));
+        let failed = HostError::kernel("list TCP sockets", libc::ENOBUFS);
+        assert_eq!(window(Err(failed)), (vec![], true));
+        assert_eq!(window(Ok(vec![socket])), (vec![7], true), "without a list at its begin");
+        assert_eq!(window(Ok(vec![socket])), (vec![7], false));
     }
 }

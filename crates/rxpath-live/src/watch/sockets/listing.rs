@@ -32,6 +32,8 @@ pub(super) struct Listing {
     next: Option<Instant>,
     /// Why the last window ended without one.
     left_out: Option<String>,
+    /// Why the last one failed: a window that begins with it has a gap, too.
+    failed: Option<String>,
     /// Of this window.
     gap: Option<String>,
 }
@@ -70,7 +72,11 @@ impl Listing {
             (_, next) => (next.unwrap_or(now) + price(took)).max(now),
         });
         self.last = Some((now, took));
-        listed.inspect_err(|error| self.gap = Some(error.to_string())).ok()
+        self.failed = listed.as_ref().err().map(ToString::to_string);
+        if self.failed.is_some() {
+            self.gap.clone_from(&self.failed);
+        }
+        listed.ok()
     }
 
     /// Whether the last list was dear.
@@ -80,7 +86,7 @@ impl Listing {
 
     /// Why the list is missing in the window that ends here.
     pub(super) fn take_gap(&mut self) -> Option<String> {
-        self.gap.take()
+        std::mem::replace(&mut self.gap, self.failed.take())
     }
 
     fn why(&self, now: Instant) -> String {
@@ -142,13 +148,23 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_failed_once_is_a_gap_of_that_window() {
+    fn a_list_that_failed_once_is_a_gap_of_the_windows_that_it_ends_and_begins() {
         let (mut list, now) = (Listing::default(), Instant::now());
         let failed = HostError::kernel("list UDP sockets", libc::ENOBUFS);
         list.listed::<()>(Err(failed), Duration::ZERO, now);
         let (is_due, gap) = end(&mut list, now);
         assert!(is_due && gap.is_some());
+        read(&mut list, Duration::ZERO, now);
+        let (is_due, gap) = end(&mut list, now);
+        assert!(is_due && gap.is_some(), "without a list at its begin");
+        read(&mut list, Duration::ZERO, now);
         assert_eq!(end(&mut list, now), (true, None), "of another window");
+        // One within a window is no end of it.
+        let failed = HostError::kernel("list UDP sockets", libc::ENOBUFS);
+        list.listed::<()>(Err(failed), Duration::ZERO, now);
+        read(&mut list, Duration::ZERO, now);
+        assert!(end(&mut list, now).1.is_some());
+        assert_eq!(end(&mut list, now), (true, None), "of the window that it was in");
     }
 
     #[test]
