@@ -1,12 +1,9 @@
 //! Deep looks of `rxpath export` at real losses.
 
 use std::io::{Read, Write};
-use std::net::{TcpStream, UdpSocket};
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rxpath_host::lab::netns::Namespace;
 
@@ -87,25 +84,27 @@ fn while_the_budget_is_spent_a_loss_waits_for_its_deep_look_and_gets_none() {
 fn a_deep_look_finds_the_reader_of_a_socket_whose_owner_is_hidden() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
-    let socket = rx.run(|_| UdpSocket::bind((RX_IP, READ)).unwrap()).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    let is_over = Arc::clone(&stop);
-    let reader = thread::spawn(move || {
-        while !is_over.load(Ordering::Relaxed) {
-            let _ = socket.recv(&mut [0; 64]);
-            // why: a reader that stalls between its reads.
-            thread::sleep(Duration::from_millis(5));
-        }
-    });
+    // A reader that takes 5 ms for each datagram.
+    let address = format!("{RX_IP}:{READ}");
+    let words = ["serve", "udp", &address, "--work", "5ms", "-d", "60s"];
+    let mut reader = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    reader.args(words).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut reader = rx.run(move |_| reader.spawn().unwrap()).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(["export", "--netns", rx.name(), "--budget", "100%", "--irq-entry", "5us"]);
     let running = Running::of(command);
-    until("a deep look found the reader", || {
+    let is_found = |status: &str| {
+        status.contains("found by a deep look of 3 s") && !status.contains("\"stage\": \"unknown\"")
+    };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
         send(&tx, READ, 1_000);
         let status = status(&running);
-        status.contains("found by a deep look of 3 s") && !status.contains("\"stage\": \"unknown\"")
-    });
-    stop.store(true, Ordering::Relaxed);
-    reader.join().unwrap();
+        if is_found(&status) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{status}");
+    }
+    reader.kill().unwrap();
+    reader.wait().unwrap();
 }
