@@ -183,7 +183,8 @@ impl DeepLooks {
     }
 
     /// Puts the verdict of the last deep look in place of that of this window, as long as the same loss lasts: the window says
-    /// the same stage as the one that asked for it, or the stage that was found. A verdict that is surer than it stays.
+    /// the same stage as the one that asked for it, the stage that was found, or that it is unknown. A verdict that is surer than it
+    /// stays.
     pub fn judge(&mut self, frame: &mut WatchFrame, loses: bool) {
         let Some(kept) = &mut self.kept else { return };
         kept.age_s += frame.window_s;
@@ -192,7 +193,7 @@ impl DeepLooks {
             return;
         }
         let Some(counted) = frame.verdict.as_ref().filter(|_| loses) else { return };
-        let is_same = [kept.of, kept.verdict.stage].contains(&counted.stage);
+        let is_same = [kept.of, kept.verdict.stage, Stage::Unknown].contains(&counted.stage);
         if !is_same || counted.confidence > kept.verdict.confidence {
             return;
         }

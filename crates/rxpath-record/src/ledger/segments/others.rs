@@ -106,7 +106,9 @@ impl Others {
     /// Makes intervals of losses in counters that others may have moved.
     pub(super) fn bound(others: Option<Self>, way: &Way<'_>, mut terms: Vec<Term>) -> Vec<Term> {
         if let Some(others) = others.filter(|others| others.is_wide) {
-            terms.iter_mut().for_each(|term| others.bound_one(way, term));
+            for term in terms.iter_mut() {
+                others.bound_one(way, term);
+            }
         }
         terms
     }
