@@ -106,7 +106,7 @@ impl Others {
     /// Makes intervals of losses in counters that others may have moved.
     pub(super) fn bound(others: Option<Self>, way: &Way<'_>, mut terms: Vec<Term>) -> Vec<Term> {
         if let Some(others) = others.filter(|others| others.is_wide) {
-            for term in terms.iter_mut() {
+            for term in &mut terms {
                 others.bound_one(way, term);
             }
         }
