@@ -174,7 +174,7 @@ impl DeepLooks {
         self.counts[MADE] += 1;
         self.cpu_s = cpu_s;
         let decides = !matches!(verdict.stage, Stage::Nothing | Stage::Unknown);
-        self.kept = decides.then(|| Kept { verdict, of: self.of, age_s: 0.0 });
+        self.kept = decides.then_some(Kept { verdict, of: self.of, age_s: 0.0 });
     }
 
     /// One could not be made.

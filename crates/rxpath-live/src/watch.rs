@@ -309,7 +309,7 @@ impl LiveWatcher {
         // In addition to the counters: the tracepoint's sample is of other moments.
         evidence.any_protocol.extend(reasoned::claims(window, &evidence));
         let (verdict, loses) = rxpath_diagnose::judge(&evidence);
-        let losses = places::losses(window, &evidence);
+        let lost_at = places::losses(window, &evidence);
         let mut gaps = moved.gaps.clone();
         if !self.counters.counts_energy() {
             // Most machines have no such counters, or only for root: nobody asked for them here.
@@ -330,7 +330,7 @@ impl LiveWatcher {
             number: self.number,
             at_unix_s: unix_s(),
             window_s: window.window_s,
-            stages: stages::rows(window, &evidence, &losses),
+            stages: stages::rows(window, &evidence, &lost_at),
             elsewhere_pps: evidence.elsewhere_pps,
             verdict: Some(verdict),
             cpus: cpus::rows(window, &self.nodes),
@@ -338,7 +338,7 @@ impl LiveWatcher {
             sockets_count: looks.count(),
             tasks: tasks::rows(window),
             drops: drops::rows(window, &self.first, now),
-            losses: places::rows(&losses),
+            losses: places::rows(&lost_at),
             latency: window.seen.map_or_else(|_| Vec::new(), |seen| seen.latency.clone()),
             gaps,
             power_w: moved.power_w(window.window_s),

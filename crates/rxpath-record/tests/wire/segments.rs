@@ -89,17 +89,17 @@ fn bounds(ledger: &Ledger, place: Place) -> Option<PacketBounds> {
     drop_at(ledger, place).map(Drop::range)
 }
 
-fn between(least_packets: u64, most: u64) -> Option<PacketBounds> {
-    Some(PacketBounds { least_packets, most_packets: Some(most) })
+fn between(least_packets: u64, most: u64) -> PacketBounds {
+    PacketBounds { least_packets, most_packets: Some(most) }
 }
 
 #[test]
 fn losses_in_counters_of_all_programs_are_intervals() {
     let ledger = World::BUSY.ledger();
     // A buffer in the queue holds up to 46 segments.
-    assert_eq!(bounds(&ledger, Place::Qdisc), between(0, 7 * 46), "{ledger:#?}");
-    assert_eq!(bounds(&ledger, Place::Ring), between(0, 6), "{ledger:#?}");
-    assert_eq!(bounds(&ledger, Place::SocketBacklog), between(0, 25), "{ledger:#?}");
+    assert_eq!(bounds(&ledger, Place::Qdisc), Some(between(0, 7 * 46)), "{ledger:#?}");
+    assert_eq!(bounds(&ledger, Place::Ring), Some(between(0, 6)), "{ledger:#?}");
+    assert_eq!(bounds(&ledger, Place::SocketBacklog), Some(between(0, 25)), "{ledger:#?}");
     assert!(matches!(ledger.balance(), Balance::Within(_)), "{ledger:#?}");
     let note = "rx/TcpExt.TCPBacklogDrop: of the packets dropped (25), 25 may be of other programs";
     assert!(ledger.notes.iter().any(|it| it == note), "{:?}", ledger.notes);
@@ -123,11 +123,11 @@ fn a_ring_that_lost_more_than_others_can_have_lost_lost_the_workload_s() {
     let mut world = World::BUSY;
     world.own = [2_000, 4, 600, 2];
     let ledger = world.ledger();
-    assert_eq!(bounds(&ledger, Place::Ring), between(400, 600), "{ledger:#?}");
+    assert_eq!(bounds(&ledger, Place::Ring), Some(between(400, 600)), "{ledger:#?}");
     // Without its sockets nothing is surely of the workload.
     let input = SegmentInput { own: None, ..world.input() };
     let ledger = Ledger::of_segments(&input, &world.moved());
-    assert_eq!(bounds(&ledger, Place::Ring), between(0, 600), "{ledger:#?}");
+    assert_eq!(bounds(&ledger, Place::Ring), Some(between(0, 600)), "{ledger:#?}");
     assert_eq!(ledger.inexact[0].least_packets, 0, "{ledger:#?}");
 }
 
@@ -158,7 +158,7 @@ fn few_segments_of_others_leave_the_losses_exact_and_only_the_remainder_within_b
 fn datagrams_of_others_that_died_under_their_calls_are_no_segments_of_the_workload() {
     let world = World { udp: [5_000, 5_000], ..World::BUSY };
     let ledger = world.ledger();
-    assert_eq!(bounds(&ledger, Place::Qdisc), between(0, 5_007 * 46), "{ledger:#?}");
+    assert_eq!(bounds(&ledger, Place::Qdisc), Some(between(0, 5_007 * 46)), "{ledger:#?}");
 }
 
 #[test]
