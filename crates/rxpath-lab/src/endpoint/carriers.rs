@@ -44,7 +44,9 @@ impl Carriers {
         match events.take() {
             Ok(links) => {
                 let now_ns = monotonic_ns();
-                links.iter().for_each(|link| self.reported(link, now_ns));
+                for link in &links {
+                    self.reported(link, now_ns);
+                }
             }
             Err(_) => self.events = None,
         }
@@ -87,7 +89,9 @@ mod tests {
     /// When it was lost, of reports before the window, which begins at 0.5 s, and of reports at 1, 2, ... s.
     fn lost_when(earlier: &[NetworkLink], reports: &[NetworkLink]) -> Option<String> {
         let mut carriers = Carriers::listen().of([("ens1".to_owned(), 2)].into());
-        earlier.iter().for_each(|link| carriers.reported(link, 400_000_000));
+        for link in &earlier {
+            carriers.reported(link, 400_000_000);
+        }
         carriers.begin();
         for (second, link) in (1..).zip(reports) {
             carriers.reported(link, second * 1_000_000_000);

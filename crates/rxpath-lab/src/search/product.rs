@@ -48,7 +48,7 @@ pub fn plan_on(hosts: &Hosts, kept: &[Kept]) -> Result<Plan, LabError> {
     for set in kept.iter().flat_map(|kept| &kept.sets) {
         match tuned_name(set) {
             Some((PathSide::Rx, name, value)) => {
-                drop(sets.insert(name.to_owned(), value.to_owned()))
+                sets.insert(name.to_owned(), value.to_owned());
             }
             Some(_) => left_out.push(LeftOut::new(set, OF_SENDER)),
             None => left_out.push(LeftOut::new(set, OF_SERVICE)),
