@@ -89,7 +89,7 @@ mod tests {
     /// When it was lost, of reports before the window, which begins at 0.5 s, and of reports at 1, 2, ... s.
     fn lost_when(earlier: &[NetworkLink], reports: &[NetworkLink]) -> Option<String> {
         let mut carriers = Carriers::listen().of([("ens1".to_owned(), 2)].into());
-        for link in &earlier {
+        for link in earlier {
             carriers.reported(link, 400_000_000);
         }
         carriers.begin();

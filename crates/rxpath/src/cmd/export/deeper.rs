@@ -41,8 +41,8 @@ impl Deeper {
             self.ended(look.end());
         }
         // One that runs for more than five minutes is followed by none.
-        let loses = loss.loses.filter(|_| self.running.is_none());
-        match self.looks.window(frame, WindowLoss { loses, ..loss }, governor) {
+        let judged = loss.loses.filter(|_| self.running.is_none());
+        match self.looks.window(frame, WindowLoss { loses: judged, ..loss }, governor) {
             DeepLookAction::Rest => {}
             DeepLookAction::Begin => self.begin(),
             DeepLookAction::Say(obstacle) => {

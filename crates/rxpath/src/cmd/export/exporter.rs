@@ -142,8 +142,10 @@ impl Exporter {
             // A page that is made once has nothing else to show, and is not there when a deep look ends.
             let is_late = is_late(frame.window_s, self.planned) && !command.once;
             if !command.once {
-                let loses = (!is_late).then(|| self.live.loses());
-                let loss = WindowLoss { loses, has_dear_list: self.live.has_dear_list() };
+                let loss = WindowLoss {
+                    loses: (!is_late).then(|| self.live.loses()),
+                    has_dear_list: self.live.has_dear_list(),
+                };
                 self.deeper.window(&mut frame, loss, &self.governor, &self.families);
             }
             if is_late {
