@@ -307,7 +307,7 @@ impl Host {
         }
     }
 
-    /// What is told of the link.
+    /// What the kernel says of the link.
     fn link(&self, nic: u32) -> Nic {
         Nic {
             link: Fact::ok(LinkFacts {

@@ -135,7 +135,7 @@ pub struct PathFacts {
     pub egress_rules: Option<Vec<String>>,
     /// The counter of what filters of tc dropped at the sender's device, in both directions: the drops of its `clsact`.
     ///
-    /// `Some` of hosts, whose other egress hooks are not known: then UDP and IP tell what died in any of them.
+    /// `Some` of hosts, whose other egress hooks are not known: then the counters of UDP and IP show what died in any of them.
     pub tx_filters: Option<String>,
     /// The same for OUTPUT and POSTROUTING of both sides: a datagram's send call fails there, a segment is lost.
     pub output_rules: Option<Vec<String>>,
