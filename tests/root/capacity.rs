@@ -93,7 +93,7 @@ fn requests_are_searched_under_a_latency_limit() {
     for protocol in ["tcp-rr", "http"] {
         // A request takes 10 ms of the server, so at most 100 per second are answered, and 97 % of a rate must be.
         let words =
-            [protocol, "--quick", "--max", "400", "--slo", "p50<20ms", "--time", "9s", "--json"];
+            [protocol, "--quick", "--max", "400", "--slo", "p50<20ms", "--time", "25s", "--json"];
         let ended = capacity(&arena, protocol, &words, &["serve.work=10ms", "load.connections=4"]);
         assert!(matches!(ended.status.code(), Some(0 | 1 | 4)), "{protocol}: {}", ended.stderr);
         let found = found(&ended);

@@ -255,8 +255,8 @@ fn settings_of_hosts_hold_for_a_trial_only_where_they_were_allowed() {
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
     let events = std::fs::read_to_string(directory.join("events.jsonl")).unwrap();
     let read_back = format!(r#""setting":"net.core.somaxconn","old":"{before}","new":"4321""#);
-    // Once in each trial: one that is void is repeated.
-    let trials = events.matches(r#""trial-started""#).count();
+    // Once in each trial of that variant: one that is void is repeated.
+    let trials = events.matches(r#""variant":"changed""#).count();
     assert_eq!(events.matches(&read_back).count(), trials, "{events}");
     // A key of the lab's link in which variants differ is a setting of the device in each of them.
     assert!(events.contains(r#""new":"rx-gro=on""#), "{events}");
