@@ -114,11 +114,11 @@ fn a_value_that_the_kernel_rounds_is_told_with_what_was_measured() {
     let words = ["--yes", "--allow", "host", "--settings", "nothing", "--budget", "9s", "--try"];
     let set = "net.ipv4.neigh.veth.base_reachable_time_ms";
     let odd = format!("{set}=31001");
-    // What the slices say does not matter.
+    // What the slices say does not matter: a value that seemed to help may not be confirmed (4).
     let times = ["--slice", "200ms", "--settle", "20ms"];
     let done = service.search_by(&times, &[&words[..], &[&odd]].concat()).output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(matches!(done.status.code(), Some(0 | 1)), "{said}");
+    assert!(matches!(done.status.code(), Some(0 | 1 | 4)), "{said}");
     let found = answer(&done);
     let rounded = found["live"]["rounded"].as_array().unwrap();
     assert_eq!(rounded.len(), 1, "{said} {found}");
