@@ -2,6 +2,7 @@
 
 use rxpath_record::watch::{ProbeDutyCycle, WatchFrame, WindowTotals};
 
+use crate::failures::OF_DEVICE;
 use crate::families::{
     AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUDGET, COLLECT_ERRORS, COST, COUNTED, Families,
     NOT_LOADED, NOT_READ, OBSERVED, PROBE_UP, SHED, STARTED,
@@ -13,8 +14,6 @@ use crate::governor::{Governor, SHEDS};
 const BY_DESIGN: [&str; 2] = [WatchFrame::VERDICT, WatchFrame::EXACT_ENTRY];
 /// Gaps with a series of their own: a host may have any number of devices.
 const NOT_READ_MOST: usize = 32;
-/// How gaps begin of which each device may have one: they come last.
-pub(crate) const OF_DEVICE: &str = "queues of ";
 /// The gap of a frame without the probe of drops.
 const DROPS: &str = "drops by reason";
 
@@ -88,6 +87,7 @@ impl Families {
         self.failed_readers(frame);
         self.clear(NOT_READ);
         let gaps = frame.gaps.keys().filter(|what| !BY_DESIGN.contains(&what.as_str()));
+        // Those of which each device may have one come last.
         let (each, others): (Vec<&String>, Vec<&String>) =
             gaps.partition(|what| what.starts_with(OF_DEVICE));
         for what in others.into_iter().chain(each).take(NOT_READ_MOST) {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use rxpath_record::watch::WatchFrame;
 
-use crate::agent::OF_DEVICE;
-
+/// How gaps begin of which each device may have one.
+pub(crate) const OF_DEVICE: &str = "queues of ";
 const PROBES: &str = "probes";
 /// The readers of a window.
 pub(crate) const READERS: [&str; 6] = ["counters", "devices", PROBES, "queues", "sockets", "tasks"];
