@@ -2,6 +2,7 @@
 
 pub mod complete;
 pub mod examples;
+mod groups;
 mod layout;
 mod left_out;
 

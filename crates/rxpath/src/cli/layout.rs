@@ -5,22 +5,10 @@ use std::fmt::Write;
 use clap::Command;
 
 use super::examples;
+use super::groups::GROUPS;
 use crate::exit::Exit;
 use crate::output::table::hanging;
 use crate::output::width;
-
-/// The commands, grouped by task.
-pub const GROUPS: [(&str, &[&str]); 6] = [
-    ("This host", &["check", "explain", "watch", "export", "diagnose", "trace", "steal", "doctor"]),
-    ("Change it", &["tune"]),
-    ("Traffic", &["serve", "load"]),
-    (
-        "Experiments",
-        &["list", "run", "hosts", "reproduce", "capacity", "demo", "compare", "report", "cleanup"],
-    ),
-    ("Predict", &["model"]),
-    ("Scripts", &["capture", "schema", "completions", "man"]),
-];
 
 /// Headings over options, for commands that begin with the words in brackets: `HEADING: OPTION...`, by the long names of
 /// the options. The first match applies.

@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-use super::layout::GROUPS;
+use super::groups::GROUPS;
 
 /// Commands below those that both have.
 const BELOW: [&str; 1] = ["tune auto"];
