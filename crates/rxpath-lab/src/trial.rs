@@ -8,6 +8,7 @@ pub mod compose;
 pub mod config;
 pub mod evidence;
 pub mod external;
+mod kept_output;
 pub mod kernel_lines;
 pub mod line;
 pub mod noise;

@@ -3,9 +3,8 @@
 //! It knows nothing of our orders. What it delivered or sent is taken from the kernel's counters; what it says
 //! about itself is kept apart from that.
 
-use std::io::Read;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use nix::sys::signal::Signal;
 use rxpath_core::Warning;
 use serde_json::Value;
 
+use super::kept_output::{keep, said};
 use super::line::Line;
 use super::peer::{Began, Peer};
 use super::phase;
@@ -23,8 +23,6 @@ use crate::output;
 use crate::scenario::spec::Parser;
 use crate::testbed::Started;
 
-/// Output beyond this is counted and not kept.
-const OUTPUT_LIMIT: u64 = 16 << 20;
 /// Time between two signals when a program does not end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -135,26 +133,6 @@ impl<'a> External<'a> {
         })?;
         Ok(ended)
     }
-}
-
-pub(super) fn said(kept: &Mutex<Vec<u8>>) -> String {
-    String::from_utf8_lossy(&kept.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
-}
-
-pub(super) fn keep(
-    mut pipe: impl Read + Send + 'static,
-    kept: &Arc<Mutex<Vec<u8>>>,
-) -> JoinHandle<()> {
-    let kept = Arc::clone(kept);
-    std::thread::spawn(move || {
-        let mut chunk = [0u8; 8192];
-        while let Ok(n @ 1..) = pipe.read(&mut chunk) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if (kept.len() as u64) < OUTPUT_LIMIT {
-                kept.extend_from_slice(&chunk[..n]);
-            }
-        }
-    })
 }
 
 impl Peer for External<'_> {

@@ -17,7 +17,7 @@ use rxpath_host::lab::owner::{Owner, Thing};
 use rxpath_host::read::process::ProcessId;
 use rxpath_record::stolen::VictimRecord;
 
-use super::external::{keep, said};
+use super::kept_output::{keep, said};
 use super::unreaped::{signal_group, wait_for_end};
 use crate::endpoint::strays;
 use crate::error::LabError;
