@@ -31,6 +31,8 @@ mod hosts_args;
 #[cfg(feature = "lab")]
 pub mod lab_args;
 #[cfg(feature = "lab")]
+mod lab_error;
+#[cfg(feature = "lab")]
 pub mod list;
 #[cfg(feature = "lab")]
 mod load;
@@ -47,6 +49,8 @@ pub mod report;
 pub mod reproduce;
 #[cfg(feature = "lab")]
 mod run;
+#[cfg(feature = "lab")]
+mod scenario;
 #[cfg(feature = "lab")]
 pub mod schema;
 mod scope;

@@ -7,7 +7,8 @@ use rxpath_record::capacity::{Capacity, SearchEnd};
 
 use super::lab_args::LabArgs;
 use super::report::write_report;
-use super::run::{Ended, Ways, chosen, conduct_by, ending, in_lab, resolved, without_root};
+use super::run::{Ended, Ways, conduct_by, ending, without_root};
+use super::scenario::{chosen, in_lab, resolved};
 use super::values::duration;
 use crate::cmd::prelude::*;
 use crate::output::capacity::{SearchProgress, summary};

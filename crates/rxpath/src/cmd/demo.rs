@@ -7,7 +7,8 @@ use rxpath_record::verdict::Stage;
 
 use super::lab_args::LabArgs;
 use super::report::write_report;
-use super::run::{Ways, conclusion, conduct, resolved, without_root};
+use super::run::{Ways, conclusion, conduct, without_root};
+use super::scenario::resolved;
 use crate::exit::Outcome;
 use crate::output::bars::Bars;
 use crate::output::color::{Paint, Stream, paint};

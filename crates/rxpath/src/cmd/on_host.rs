@@ -13,8 +13,8 @@ use rxpath_remote::inventory::{HostEntry, Reach};
 use rxpath_remote::{Given, Role, Sudo};
 
 use crate::cmd::binary_args::binaries_of;
+use crate::cmd::lab_error::failure;
 use crate::cmd::prelude::*;
-use crate::cmd::run::failure;
 
 /// The other host of a command.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -13,9 +13,11 @@ use rxpath_report::Chapter;
 
 use crate::cmd::gate::{self, FailOn};
 use crate::cmd::lab_args::LabArgs;
+use crate::cmd::lab_error::failure;
 use crate::cmd::prelude::*;
 use crate::cmd::report::{replace, write_report};
-use crate::cmd::run::{Ways, conduct, ending, failure, resolved};
+use crate::cmd::run::{Ways, conduct, ending};
+use crate::cmd::scenario::resolved;
 use crate::cmd::values::duration;
 use crate::output::bars::Bars;
 use crate::output::json;

@@ -3,27 +3,25 @@
 pub mod ended;
 pub mod host_plan;
 
-use rxpath_host::Root;
-use rxpath_host::read::{thread, topology};
 use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::plan::plan_between;
 use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{FinishedRun, LOCK_PATIENCE, Options, left_out, run};
-use rxpath_lab::scenario::offers::Offers;
-use rxpath_lab::scenario::power::Power;
-use rxpath_lab::scenario::spec::{Resolved, Search, Variant};
-use rxpath_lab::scenario::{HostShape, load, resolve, resolve_between};
+use rxpath_lab::scenario::load;
+use rxpath_lab::scenario::spec::{Resolved, Search};
 use rxpath_model::calibration::Calibration;
 
-pub use self::ended::{Ended, conclusion, ending, failure};
+pub use self::ended::{Ended, conclusion, ending};
 use crate::cmd::gate::{self, FailOn};
 use crate::cmd::hosts_args::{self, HostsArgs};
 use crate::cmd::lab_args::LabArgs;
+use crate::cmd::lab_error::failure;
 use crate::cmd::model::calibration::{default_path, load as load_calibration};
 use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
+use crate::cmd::scenario::{resolved, resolved_between, root_needs};
 use crate::cmd::tune::auto::{self, AutoCommand};
 use crate::cmd::values::value_name;
 use crate::output::bars::Bars;
@@ -193,67 +191,6 @@ pub fn without_root(scenario: &str, sets: &[String]) -> Option<String> {
     let local: Vec<String> = sets.iter().cloned().chain([LOCAL.to_owned()]).collect();
     resolved(scenario, &local).ok()?;
     Some(format!("rxpath run {scenario} --set {}", local.join(" --set ")))
-}
-
-/// The variant of this name; without a name the first that can run here.
-pub fn chosen(scenario: &Resolved, name: Option<&str>) -> Result<Variant, Failure> {
-    let all = &scenario.variants;
-    let found = if let Some(name) = name {
-        all.iter().find(|variant| variant.name == name).ok_or_else(|| {
-            let names: Vec<&str> = all.iter().map(|variant| variant.name.as_str()).collect();
-            let has = names.join(", ");
-            Failure::usage(format!("{} has no variant `{name}`; it has {has}", scenario.name))
-        })?
-    } else {
-        let available = all.iter().find(|variant| variant.not_available.is_none());
-        let none = || Failure::usage(format!("{} has no variant", scenario.name));
-        available.or(all.first()).ok_or_else(none)?
-    };
-    match &found.not_available {
-        Some(why) => Err(Failure::cannot(format!("variant {} cannot run here: {why}", found.name))),
-        None => Ok(found.clone()),
-    }
-}
-
-/// The scenario of that name or file, with `sets`, for this host.
-pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
-    let file = load(scenario).map_err(Failure::usage_of)?;
-    let root = Root::host();
-    let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
-    let shape = shape.with_power(Power::read(&root)).with_offers(Offers::read(&root));
-    resolve(&file, sets, &shape).map_err(Failure::usage_of)
-}
-
-/// Refuses a scenario that names hosts, for what is measured in the lab.
-pub fn in_lab(scenario: &str, what: &str) -> Result<(), Failure> {
-    let file = load(scenario).map_err(Failure::usage_of)?;
-    if file.hosts.is_none() {
-        return Ok(());
-    }
-    let why = format!("{} has [hosts], and {what} is for the lab on this machine", file.name);
-    Err(Failure::usage(why).hint("take [hosts] and [network] out of it, or use rxpath run"))
-}
-
-/// The scenario of that name or file, with `sets`, between hosts that may be changed or not.
-pub fn resolved_between(
-    scenario: &str,
-    sets: &[String],
-    (hosts, may_change): (&Hosts, bool),
-) -> Result<Resolved, Failure> {
-    let file = load(scenario).map_err(Failure::usage_of)?;
-    let aliases: Vec<&str> = hosts.all().map(|host| host.client.alias()).collect();
-    resolve_between(&file, sets, hosts.shapes(), may_change, Some(&aliases))
-        .map_err(Failure::usage_of)
-}
-
-/// What of a scenario needs root on hosts, before any of them is known. A scenario that is wrong needs nothing: it is refused
-/// once the hosts are there.
-pub fn root_needs(scenario: &str, sets: &[String], may_change: bool) -> RootNeeds {
-    // Which CPUs there are does not matter for it.
-    let shape = HostShape::flat(64);
-    let resolved = load(scenario)
-        .and_then(|file| resolve_between(&file, sets, [&shape, &shape], may_change, None));
-    resolved.map_or_else(|_| RootNeeds::default(), |made| RootNeeds::of(&made, may_change))
 }
 
 /// The user's options for the whole run.

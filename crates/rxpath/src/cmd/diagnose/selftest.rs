@@ -9,6 +9,7 @@ use rxpath_record::manifest::Manifest;
 use rxpath_stats::proportion;
 
 use crate::cmd::lab_args::{BASE, WaitArgs};
+use crate::cmd::lab_error::failure;
 use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
 use crate::cmd::run;
@@ -181,7 +182,7 @@ impl SelftestArgs {
 fn rule_cost(chosen: &[&Case], patience: Duration) -> Result<Option<RuleCost>, Failure> {
     let timed = chosen.iter().any(|case| case.is_timed());
     let measure = || RuleCost::measure(patience, &mut |text| crate::note!("{text}"));
-    timed.then(measure).transpose().map_err(run::failure)
+    timed.then(measure).transpose().map_err(failure)
 }
 
 fn text(answer: &SelftestResult, seed: u64) -> String {

@@ -5,7 +5,7 @@ use std::path::Path;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_record::manifest::Manifest;
 
-use crate::cmd::run::resolved;
+use crate::cmd::scenario::resolved;
 use crate::exit::Failure;
 
 /// The scenario of a run: a bundled one by its name, or the file named on its command line; with the run's own `--set`.

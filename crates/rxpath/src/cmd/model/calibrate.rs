@@ -8,7 +8,8 @@ use rxpath_model::calibration::fit::TooNoisy;
 use super::calibration::default_path;
 use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::prelude::*;
-use crate::cmd::run::{Ways, conduct, ending, resolved};
+use crate::cmd::run::{Ways, conduct, ending};
+use crate::cmd::scenario::resolved;
 use crate::output::bars::Bars;
 
 /// The scenario that is measured.

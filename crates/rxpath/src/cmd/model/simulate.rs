@@ -9,8 +9,8 @@ use rxpath_record::ledger::Ledger;
 use rxpath_record::verdict::DiagnosisVerdict;
 
 use super::calibration::{load, load_for};
+use crate::cmd::lab_error::failure;
 use crate::cmd::prelude::*;
-use crate::cmd::run::failure;
 
 pub(super) mod from_run;
 mod text;

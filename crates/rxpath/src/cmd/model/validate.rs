@@ -9,7 +9,8 @@ use super::again;
 use super::calibration::{default_path, load};
 use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::prelude::*;
-use crate::cmd::run::{Ways, conduct, ending, in_lab, resolved};
+use crate::cmd::run::{Ways, conduct, ending};
+use crate::cmd::scenario::{in_lab, resolved};
 use crate::output::bars::Bars;
 
 mod text;

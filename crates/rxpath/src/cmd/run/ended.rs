@@ -2,8 +2,8 @@
 
 use rxpath_lab::LabError;
 use rxpath_lab::run::FinishedRun;
-use rxpath_record::run::RunError;
 
+use crate::cmd::lab_error::status;
 use crate::exit::{Exit, Failure, Outcome};
 
 /// A run that has ended, with the signal that ended it, if any.
@@ -19,31 +19,6 @@ impl std::ops::Deref for Ended {
     fn deref(&self) -> &FinishedRun {
         &self.finished
     }
-}
-
-/// The exit status of an error of the lab.
-fn status(error: &LabError) -> Exit {
-    match error {
-        LabError::CannotRun { .. }
-        | LabError::NotAvailable { .. }
-        | LabError::Host(_)
-        | LabError::Start { .. } => Exit::Cannot,
-        LabError::Record(
-            RunError::ReadOnly { .. } | RunError::Exists { .. } | RunError::NoDirectory { .. },
-        ) => Exit::Usage,
-        // The run directory cannot be made there.
-        LabError::Record(RunError::Io { op: "create", .. }) => Exit::Usage,
-        // Our own workloads use the exit statuses of the command line if they cannot be set up.
-        LabError::Died { phase: "set-up", code: Some(2), .. } => Exit::Usage,
-        LabError::Died { phase: "set-up", code: Some(3), .. } => Exit::Cannot,
-        _ => Exit::Partial,
-    }
-}
-
-/// An error that is in no run directory, with a hint.
-pub fn failure(error: LabError) -> Failure {
-    let hint = Some(error.hint().to_owned()).filter(|hint| !hint.is_empty());
-    Failure::new(status(&error), error).maybe_hint(hint)
 }
 
 /// Prints why a run ended early and turns its end into an exit status.

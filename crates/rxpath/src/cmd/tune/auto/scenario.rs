@@ -12,13 +12,12 @@ use rxpath_tune::persist::Home;
 
 use super::{AutoCommand, Written, check, not_measured, wanted};
 use crate::cmd::hosts_args;
+use crate::cmd::lab_error::failure;
 use crate::cmd::model::calibration::{default_path, load as load_calibration};
 use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
-use crate::cmd::run::{
-    Ended as RunEnded, Ways, chosen, conduct_by, ending, failure, resolved, resolved_between,
-    root_needs,
-};
+use crate::cmd::run::{Ended as RunEnded, Ways, conduct_by, ending};
+use crate::cmd::scenario::{chosen, resolved, resolved_between, root_needs};
 use crate::cmd::tune::plan::persist_kind;
 use crate::output::capacity::SearchProgress;
 
