@@ -11,6 +11,7 @@ pub mod external;
 mod kept_output;
 pub mod kernel_lines;
 pub mod line;
+pub mod measurements;
 pub mod noise;
 pub mod observers;
 pub mod peer;

@@ -7,7 +7,7 @@ use rxpath_record::event::{RunEvent, What};
 
 use crate::scenario::spec::Protocol;
 use crate::trial::line::Line;
-use crate::trial::runner::Measurements;
+use crate::trial::measurements::Measurements;
 
 /// The samples of a trial, in the order of time per side.
 ///

@@ -9,7 +9,7 @@ use rxpath_stats::Histogram;
 use rxpath_stats::tails::{Slice, together};
 
 use crate::error::LabError;
-use crate::trial::runner::Measurements;
+use crate::trial::measurements::Measurements;
 use crate::trial::side::{SideMeasurements, SliceOfTimes};
 
 /// Quantiles of all trials together.

@@ -1,7 +1,6 @@
 //! The phases of one trial in their order, and what each leaves for the next.
 
 mod armed;
-mod measurements;
 
 use std::any::Any;
 use std::time::Duration;
@@ -16,13 +15,12 @@ use rxpath_record::samples::TrialSamples;
 use rxpath_stats::slope::Drift;
 
 use self::armed::Armed;
-pub use self::measurements::Measurements;
-pub(super) use self::measurements::side;
 use super::attached::Attached;
 use super::background::{Alongside, Background};
 use super::config::{TrialConfig, whole};
 use super::kernel_lines::Watcher;
 use super::line::Line;
+use super::measurements::{Measurements, side};
 use super::observers::{Observed, Observing};
 use super::peer::Peer;
 use super::result::WorkloadResult;

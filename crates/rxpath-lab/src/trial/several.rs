@@ -46,9 +46,9 @@ use serde_json::Value;
 
 pub use self::shares::{for_receiver, share};
 use super::line::Line;
+use super::measurements::side;
 use super::peer::{Began, Peer};
 use super::result::WorkloadResult;
-use super::runner::side;
 use super::side::SideMeasurements;
 use crate::error::LabError;
 

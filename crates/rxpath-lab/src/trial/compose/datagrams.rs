@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::scenario::spec::{Variant, Workload};
 use crate::testbed::Testbed;
 use crate::trial::kernel_lines;
-use crate::trial::runner::Measurements;
+use crate::trial::measurements::Measurements;
 
 /// Facts of the way. What the receiver's own XDP program takes is counted, unlike what other hooks take.
 pub(super) fn path(testbed: &dyn Testbed, raw: &Measurements) -> PathFacts {

@@ -11,8 +11,8 @@ use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
 use crate::testbed::seat::Seat;
 use crate::testbed::window::Windowed;
+use crate::trial::measurements::Measurements;
 use crate::trial::noise::{self, Disturbance};
-use crate::trial::runner::Measurements;
 
 /// The grades of a trial.
 #[derive(Default)]

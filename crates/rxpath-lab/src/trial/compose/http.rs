@@ -7,8 +7,8 @@ use rxpath_record::evidence::WindowEvidence;
 use super::tcp::per_second_of_the_client;
 use super::times::{foreign_times, times};
 use super::{Spans, per_unit};
+use crate::trial::measurements::Measurements;
 use crate::trial::result::WorkloadResult;
-use crate::trial::runner::Measurements;
 
 pub(super) fn metrics(
     evidence: &WindowEvidence,

@@ -22,8 +22,8 @@ use crate::hosts::pairs::HostPairs;
 use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
 use crate::trial::evidence::{SideSeen, gather};
+use crate::trial::measurements::Measurements;
 use crate::trial::result::WorkloadResult;
-use crate::trial::runner::Measurements;
 use crate::trial::side::SideMeasurements;
 
 /// What one of several receivers showed.

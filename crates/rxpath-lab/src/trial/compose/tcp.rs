@@ -14,7 +14,7 @@ use super::{Composed, Spans, known, per_unit, programs, served};
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
-use crate::trial::runner::Measurements;
+use crate::trial::measurements::Measurements;
 
 /// Ledger and evidence of a trial over TCP.
 pub(super) fn compose(

@@ -14,7 +14,7 @@ use super::{Composed, Spans, known, programs};
 use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
-use crate::trial::runner::Measurements;
+use crate::trial::measurements::Measurements;
 use crate::trial::waiting;
 use crate::trial::window::Span;
 

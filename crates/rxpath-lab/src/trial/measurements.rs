@@ -49,11 +49,8 @@ pub struct Measurements {
     pub warnings: Vec<Warning>,
 }
 
-pub(in crate::trial) fn side(
-    peer: &dyn Peer,
-    result: WorkloadResult,
-    kernel: Vec<Line>,
-) -> SideMeasurements {
+/// What one side left: its interval lines, or those made of the kernel's counters where it prints none.
+pub(super) fn side(peer: &dyn Peer, result: WorkloadResult, kernel: Vec<Line>) -> SideMeasurements {
     let own = peer.intervals();
     let own_lines = !own.is_empty();
     let (pid, tids) = peer.ids();
