@@ -18,8 +18,8 @@ use self::program::{Ending, Remote};
 use super::clock::{ClockBounds, ClockPair, EXCHANGES, Exchange};
 use super::lease::Lease;
 use super::programs::locked;
-use super::said::Said;
-use super::wire::{HostAsk, LONGEST_LINE, MARKER, Request, TICK_MS};
+use super::said::{LONGEST_LINE, Said};
+use super::wire::{HostAsk, MARKER, Request, TICK_MS};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 

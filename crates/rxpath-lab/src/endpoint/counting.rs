@@ -12,8 +12,8 @@ use rxpath_host::read::snapshot::Reader;
 use rxpath_host::{HostError, Root};
 use rxpath_live::lowest::{self, is_over_others};
 use rxpath_record::counters::{Snapshot, name};
+use serde::{Deserialize, Serialize};
 
-use super::wire::Rested;
 use crate::clock::monotonic_ns;
 
 /// What a host calls the drops of a device's root queueing disciplines, behind the device.
@@ -24,6 +24,15 @@ pub const FILTER_DROPS: &str = "clsact.drops";
 
 /// Two readings this far apart must be equal for counters to count as stable.
 const APART: Duration = Duration::from_millis(30);
+
+/// The counters after a wait.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rested {
+    /// The last reading.
+    pub counters: Snapshot,
+    /// Whether it was equal to the one before.
+    pub is_quiescent: bool,
+}
 
 /// The open sources of the counters.
 pub struct Counting {

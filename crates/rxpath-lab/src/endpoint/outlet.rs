@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::said::Said;
-use super::wire::LONGEST_LINE;
+use super::said::{LONGEST_LINE, Said};
 use crate::error::LabError;
 
 /// Where an endpoint writes its lines.

@@ -26,7 +26,7 @@ use crate::testbed::started::is_bound;
 use crate::trial::unreaped::{signal_group, wait_for_end};
 
 /// The longest line of a program that is passed on: as JSON it has at most six times as many bytes, which must be less than
-/// [`super::wire::LONGEST_LINE`].
+/// [`super::said::LONGEST_LINE`].
 const LINE_BYTES: u64 = 2 << 20;
 /// The most that is passed on of each stream of a third-party program: it is kept in memory while a window is measured.
 const FOREIGN_BYTES: u64 = 16 << 20;

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The longest line, in either direction. **Unit** bytes.
+pub const LONGEST_LINE: usize = 16 << 20;
+
 /// A line from the endpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -5,10 +5,14 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rxpath_core::PathSide;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::procfs::task;
 use rxpath_host::{HostError, Root};
 use rxpath_live::observe::{Between, CpuSnapshot, Ours};
+use rxpath_record::counters::Snapshot;
+use rxpath_record::hosts::ControlCost;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ahead::Ahead;
@@ -17,9 +21,8 @@ use super::cost::EndpointCost;
 use super::counting::Counting;
 use super::device_cpus::Interrupted;
 use super::faults::{self, PaceReader, Paces};
-use super::links::{CarryingLinks, window_faults};
+use super::links::{CarryingLinks, LinkSpeed, window_faults};
 use super::outlet::{Outlet, json};
-use super::wire::{AheadAsk, MeasuredWindow, SampleAsk, WindowAsk};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::trial::phase;
@@ -27,6 +30,83 @@ use crate::trial::sampler::{SampledQueues, Sampler, SamplerSources, Sampling, qu
 
 /// Time from the first reading of the links to the begin: a driver may ask its firmware.
 const LINKS_AHEAD: Duration = Duration::from_millis(150);
+
+/// A window to be measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WindowAsk {
+    /// Latest begin, of the host's clock.
+    pub from_ns: u64,
+    /// Latest end, of the host's clock.
+    pub to_ns: u64,
+    /// Processes whose CPU time is the workload's.
+    pub leaders: Vec<i32>,
+    /// Further processes of the experiment, where both hosts are one machine.
+    pub others: Vec<i32>,
+    /// The device whose counters are wanted.
+    pub device: String,
+    /// How fast the device and those below it are to run; empty where that is not known, or a setting changed it.
+    #[serde(default)]
+    pub speeds: Vec<LinkSpeed>,
+}
+
+/// What the coordinator may want of a window that was ordered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AheadAsk {
+    /// The load has settled: earlier instants. Whether the window begins by them: true or false.
+    Earlier {
+        /// Begin, of the host's clock.
+        from_ns: u64,
+        /// End, of the host's clock.
+        to_ns: u64,
+    },
+    /// Another host did not take the earlier instants: the latest ones hold again, unless the window has begun.
+    AsArmed,
+    /// Samples queues and threads from its begin on.
+    Sample(SampleAsk),
+    /// Ends the sampler: [`SampledQueues`].
+    Sampled,
+}
+
+/// What a window showed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredWindow {
+    /// The instants that held for it, of the host's clock.
+    pub window_ns: [u64; 2],
+    /// CPU time.
+    pub between: Between,
+    /// Counters at its begin and at its end.
+    pub counters: [Snapshot; 2],
+    /// What the endpoint cost meanwhile.
+    #[serde(default)]
+    pub cost: Option<ControlCost>,
+    /// What makes it worthless, in words.
+    #[serde(default)]
+    pub faults: Vec<String>,
+    /// What to know of it otherwise.
+    #[serde(default)]
+    pub warnings: Vec<rxpath_core::Warning>,
+    /// How far its clock may have been from an even pace since its first reading, with the errors of the readings. **Unit** ns.
+    #[serde(default)]
+    pub uneven_ns: u64,
+}
+
+/// Queues and threads to be sampled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SampleAsk {
+    /// Time from sample to sample.
+    pub interval_ns: u64,
+    /// The side of the host.
+    pub side: PathSide,
+    /// Port of the receiver.
+    pub port: u16,
+    /// TCP instead of UDP.
+    pub tcp: bool,
+    /// IPv6 instead of IPv4.
+    pub v6: bool,
+    /// Process and thread ids.
+    pub threads: Vec<(i32, i32)>,
+}
 
 /// The window of a trial, from the order on, and the sampler that begins with it.
 #[derive(Default)]
@@ -187,7 +267,6 @@ fn hold(outlet: &Outlet, window_ns: [u64; 2], ready_ns: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_core::PathSide;
     use rxpath_record::samples::TrialSamples;
 
     use super::*;

@@ -4,19 +4,20 @@
 
 use std::net::IpAddr;
 
-use rxpath_core::PathSide;
 use rxpath_host::lab::capture::scrub::HostNames;
 use rxpath_host::read::environment::EnvironmentFacts;
-use rxpath_live::observe::Between;
+#[cfg(doc)]
 use rxpath_record::counters::Snapshot;
-use rxpath_record::hosts::ControlCost;
 use serde::{Deserialize, Serialize};
 
 use super::background::BackgroundAsk;
 #[cfg(doc)]
 use super::clock::ClockPair;
 #[cfg(doc)]
+use super::counting::Rested;
+#[cfg(doc)]
 use super::leftovers::Leftover;
+#[cfg(doc)]
 use super::links::LinkSpeed;
 use super::observing::ObserveAsk;
 use super::probe::ProbeAsk;
@@ -26,14 +27,13 @@ use super::route::RouteFacts;
 use super::settings::{LeftSettings, SettingsAsk};
 #[cfg(doc)]
 use super::strays::StrayProgram;
-use crate::scenario::HostShape;
 #[cfg(doc)]
-use crate::trial::sampler::SampledQueues;
+use super::window::MeasuredWindow;
+use super::window::{AheadAsk, WindowAsk};
+use crate::scenario::HostShape;
 
 /// What an endpoint prints first; what comes before it is the login shell's.
 pub const MARKER: &str = "@@rxpath-endpoint 1";
-/// The longest line. **Unit** bytes.
-pub const LONGEST_LINE: usize = 16 << 20;
 /// How often each end shows that it is alive. **Unit** ms.
 pub const TICK_MS: u64 = 1_000;
 /// How long an endpoint acts without hearing from its coordinator, and how long the coordinator waits for a sign of it.
@@ -237,95 +237,10 @@ pub struct DeviceFacts {
     pub numa_node: Option<u32>,
 }
 
-/// The counters after a wait.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rested {
-    /// The last reading.
-    pub counters: Snapshot,
-    /// Whether it was equal to the one before.
-    pub is_quiescent: bool,
-}
-
-/// A window to be measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WindowAsk {
-    /// Latest begin, of the host's clock.
-    pub from_ns: u64,
-    /// Latest end, of the host's clock.
-    pub to_ns: u64,
-    /// Processes whose CPU time is the workload's.
-    pub leaders: Vec<i32>,
-    /// Further processes of the experiment, where both hosts are one machine.
-    pub others: Vec<i32>,
-    /// The device whose counters are wanted.
-    pub device: String,
-    /// How fast the device and those below it are to run; empty where that is not known, or a setting changed it.
-    #[serde(default)]
-    pub speeds: Vec<LinkSpeed>,
-}
-
-/// What the coordinator may want of a window that was ordered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AheadAsk {
-    /// The load has settled: earlier instants. Whether the window begins by them: true or false.
-    Earlier {
-        /// Begin, of the host's clock.
-        from_ns: u64,
-        /// End, of the host's clock.
-        to_ns: u64,
-    },
-    /// Another host did not take the earlier instants: the latest ones hold again, unless the window has begun.
-    AsArmed,
-    /// Samples queues and threads from its begin on.
-    Sample(SampleAsk),
-    /// Ends the sampler: [`SampledQueues`].
-    Sampled,
-}
-
-/// What a window showed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MeasuredWindow {
-    /// The instants that held for it, of the host's clock.
-    pub window_ns: [u64; 2],
-    /// CPU time.
-    pub between: Between,
-    /// Counters at its begin and at its end.
-    pub counters: [Snapshot; 2],
-    /// What the endpoint cost meanwhile.
-    #[serde(default)]
-    pub cost: Option<ControlCost>,
-    /// What makes it worthless, in words.
-    #[serde(default)]
-    pub faults: Vec<String>,
-    /// What to know of it otherwise.
-    #[serde(default)]
-    pub warnings: Vec<rxpath_core::Warning>,
-    /// How far its clock may have been from an even pace since [`HostAsk::Pace`], with the errors of the readings. **Unit** ns.
-    #[serde(default)]
-    pub uneven_ns: u64,
-}
-
-/// Queues and threads to be sampled.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SampleAsk {
-    /// Time from sample to sample.
-    pub interval_ns: u64,
-    /// The side of the host.
-    pub side: PathSide,
-    /// Port of the receiver.
-    pub port: u16,
-    /// TCP instead of UDP.
-    pub tcp: bool,
-    /// IPv6 instead of IPv4.
-    pub v6: bool,
-    /// Process and thread ids.
-    pub threads: Vec<(i32, i32)>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::links::LinkSpeed;
     use crate::endpoint::said::Said;
 
     #[test]
