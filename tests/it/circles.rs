@@ -1,8 +1,8 @@
-//! No two files of a crate import each other: what both need is in a file below them.
+//! Files of a crate do not import each other in a circle, however long: what they need is in a file below them.
 //!
-//! A parent and its child modules may: a child sees all that its parent has. Tests may, too.
+//! A parent and its child modules may import each other: a child sees all that its parent has. Tests may, too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 
@@ -85,41 +85,75 @@ pub fn absolute<'t>(module: &'t str, path: &'t str) -> Vec<&'t str> {
 }
 
 /// The file that a path in `module` leads to: the one of the longest part of the path.
-fn target(files: &Files, module: &str, path: &str) -> Option<String> {
+fn target<'f>(files: &'f Files, module: &str, path: &str) -> Option<&'f str> {
     let at = absolute(module, path);
     let mut modules = (1..=at.len()).rev().map(|length| at[..length].join("::"));
-    modules.find(|module| files.contains_key(module))
+    let (module, _) = modules.find_map(|module| files.get_key_value(&module))?;
+    Some(module)
 }
 
-/// Files that import each other: `a <-> b`.
-fn pairs(files: &Files) -> Vec<String> {
-    let mut edges = BTreeSet::new();
+/// The files that each file uses, without those above and below it.
+type Uses<'f> = BTreeMap<&'f str, BTreeSet<&'f str>>;
+
+fn uses(files: &Files) -> Uses<'_> {
+    let mut uses = Uses::new();
     for (module, code) in files.iter().filter(|(module, _)| !module.is_empty()) {
-        for path in paths(code) {
-            edges.extend(target(files, module, &path).map(|to| (module.clone(), to)));
+        let module = module.as_str();
+        let paths = paths(code);
+        let used = paths.iter().filter_map(|path| target(files, module, path));
+        let others = used.filter(|to| !is_below(module, to) && !is_below(to, module));
+        uses.insert(module, others.collect());
+    }
+    uses
+}
+
+/// Whether a module is `above` or below it.
+fn is_below(module: &str, above: &str) -> bool {
+    let rest = module.strip_prefix(above);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// The shortest circle through a file, from it and back to it.
+fn circle<'f>(uses: &Uses<'f>, start: &'f str) -> Option<Vec<&'f str>> {
+    let mut seen = BTreeSet::new();
+    let mut routes = VecDeque::from([vec![start]]);
+    while let Some(route) = routes.pop_front() {
+        for to in &uses[route.last()?] {
+            let longer = [route.as_slice(), &[*to]].concat();
+            if *to == start {
+                return Some(longer);
+            }
+            if seen.insert(*to) {
+                routes.push_back(longer);
+            }
         }
     }
-    let is_above = |a: &str, b: &str| b.strip_prefix(a).is_some_and(|rest| rest.starts_with("::"));
-    let is_pair = |(a, b): &&(String, String)| {
-        a < b && !is_above(a, b) && edges.contains(&(b.clone(), a.clone()))
-    };
-    edges.iter().filter(is_pair).map(|(a, b)| format!("{a} <-> {b}")).collect()
+    None
+}
+
+/// Circles of imports, `a -> b -> a`: at least one for any files that can be reached from each other.
+fn circles(files: &Files) -> Vec<String> {
+    let uses = uses(files);
+    let found = uses.keys().copied().filter_map(|start| circle(&uses, start));
+    // Each of its files may find it: the first by name reports it.
+    let once = found.filter(|circle| circle.iter().min() == circle.first());
+    once.map(|circle| circle.join(" -> ")).collect()
 }
 
 #[test]
-fn no_two_files_of_a_crate_import_each_other() {
+fn no_files_of_a_crate_import_each_other_in_a_circle() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut wrong = Vec::new();
     for entry in fs::read_dir(crates).unwrap() {
         let entry = entry.unwrap();
         let (name, mut files) = (entry.file_name().into_string().unwrap(), Files::new());
         read(&entry.path().join("src"), "", &mut files);
-        let (found, count) = (pairs(&files), files.len());
+        let (found, count) = (circles(&files), files.len());
         assert!(count > 1, "{name}: {count} files were read");
-        wrong.extend(found.into_iter().map(|pair| format!("{name}: {pair}")));
+        wrong.extend(found.into_iter().map(|circle| format!("{name}: {circle}")));
     }
     let list = wrong.join("\n");
-    assert!(wrong.is_empty(), "move what both files need to a file below them:\n{list}");
+    assert!(wrong.is_empty(), "move what these files need to a file below them:\n{list}");
 }
 
 #[test]
@@ -139,5 +173,34 @@ fn a_pair_is_found_through_nested_braces_and_the_parent() {
         ),
     ];
     let files: Files = files.map(|(module, text)| (module.to_owned(), code(text))).into();
-    assert_eq!(pairs(&files), ["lane::a <-> lane::b"]);
+    assert_eq!(circles(&files), ["lane::a -> lane::b -> lane::a"]);
+}
+
+#[test]
+fn a_circle_of_three_is_found_once() {
+    let three = |last: &str| -> Files {
+        let files = [
+            ("", "mod a;\nmod b;\nmod c;\nmod d;"),
+            ("a", "use crate::c::Three;"),
+            ("b", "use crate::a::One;"),
+            ("c", last),
+            ("d", "use crate::{a::One, b::Two, c::Three};"),
+        ];
+        files.map(|(module, text)| (module.to_owned(), text.to_owned())).into()
+    };
+    assert_eq!(circles(&three("use crate::b::Two;")), ["a -> c -> b -> a"]);
+    assert_eq!(circles(&three("use std::fmt;")), Vec::<String>::new());
+    let both = circles(&three("use crate::{a::One, b::Two};"));
+    assert_eq!(both, ["a -> c -> a"], "the shortest one");
+}
+
+#[test]
+fn what_only_a_parent_closes_is_no_circle() {
+    let files = [
+        ("a", "use self::low::One;\nuse crate::b::Two;"),
+        ("a::low", "use super::Three;\nuse self::One;"),
+        ("b", "use crate::a::low::One;"),
+    ];
+    let files: Files = files.map(|(module, text)| (module.to_owned(), text.to_owned())).into();
+    assert_eq!(circles(&files), Vec::<String>::new());
 }
