@@ -16,8 +16,8 @@ pub(super) fn in_datagrams(input: &LedgerInput, moved: &Moved) -> (LedgerInput, 
     let view = View { input: &input, moved };
     if let Some(sent) = Sent::read(view) {
         inexact.extend(sent.inexact());
-        input.sender.offered_packets = sent.arrived + sent.lost;
-        input.sender.sent_packets = sent.arrived + sent.lost;
+        input.sender.offered_packets = sent.arrived + sent.lost[0];
+        input.sender.sent_packets = input.sender.offered_packets;
         input.sender.segments_per_send = MOST as u32;
         input.sender.full_batches = false;
     }
@@ -45,8 +45,10 @@ fn arrived(view: View<'_>) -> i64 {
 struct Sent {
     /// Datagrams that arrived.
     arrived: u64,
-    /// Packets lost before they could be counted as datagrams.
-    lost: u64,
+    /// Packets lost before they could be counted as datagrams, at least and at most.
+    lost: [u64; 2],
+    /// No other packets can have been lost before.
+    has_no_wire: bool,
     /// Why nothing more is known.
     why: Option<&'static str>,
 }
@@ -65,17 +67,19 @@ impl Sent {
         let lost = lost_on_the_way(view);
         Some(Self {
             arrived: arrived.max(0).unsigned_abs(),
-            lost: lost.max(0).unsigned_abs(),
+            lost: lost.map(|packets| packets.max(0).unsigned_abs()),
+            has_no_wire: view.link() != Link::Nic,
             why: doubt(view, lost),
         })
     }
 
     fn inexact(&self) -> Option<Inexact> {
         let why = self.why?;
+        let [least, most] = self.lost;
         Some(Inexact {
             figure: Figure::Offered,
-            least_packets: self.arrived + self.lost,
-            most_packets: Some(self.arrived + self.lost * MOST).filter(|_| self.lost > 0),
+            least_packets: self.arrived + least,
+            most_packets: (self.has_no_wire && most > 0).then(|| self.arrived + most * MOST),
             why: format!(
                 "the sender is a foreign program that sent aggregates: {} datagrams arrived, and {why}",
                 self.arrived
@@ -115,24 +119,26 @@ fn is_cut(view: View<'_>, arrived: i64) -> bool {
 /// Frames that nobody counts, at most.
 const STRAYS: i64 = 16;
 
-/// Packets that were lost where no counter knows how many datagrams they were.
-fn lost_on_the_way(view: View<'_>) -> i64 {
+/// Packets that were lost where no counter knows how many datagrams they were, at least and at most.
+fn lost_on_the_way(view: View<'_>) -> [i64; 2] {
     let queue = view.qdisc().map_or(0, |(_, drops)| drops);
     let behind = view.backlog_behind_device();
     let rules = view.input.path.ingress_rules.iter().flatten();
     let hook: i64 = rules.map(|rule| view.get(rule)).sum();
-    queue
-        + view.tx_link("tx.dropped")
-        + super::call::egress_packets(view)
-        + behind
-        + hook
-        + view.ip(PathSide::Rx, "InHdrErrors")
+    let counted =
+        queue + view.tx_link("tx.dropped") + behind + hook + view.ip(PathSide::Rx, "InHdrErrors");
+    let [least, most] = super::call::egress_bounds(view).map(|at_hooks| counted + at_hooks);
+    // All of them may be of other programs.
+    [if view.is_shared() { 0 } else { least }, most]
 }
 
 /// Why what arrived may not be all that was sent.
-fn doubt(view: View<'_>, lost: i64) -> Option<&'static str> {
-    if lost != 0 {
+fn doubt(view: View<'_>, [least, most]: [i64; 2]) -> Option<&'static str> {
+    if least != 0 {
         return Some("packets were lost in front of the counters that know datagrams");
+    }
+    if most != 0 {
+        return Some("packets may have been lost in front of the counters that know datagrams");
     }
     if view.link() == Link::Loopback {
         return Some("other programs' packets are among them");
@@ -188,4 +194,55 @@ fn read_whole(view: View<'_>) -> (u64, Option<Inexact>) {
         ),
     };
     (read.unsigned_abs(), Some(bounds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::{Ledger, PathFacts, SenderSaid};
+
+    #[test]
+    fn aggregates_that_a_hook_may_have_dropped_are_no_sure_part_of_what_was_offered() {
+        let sender = SenderSaid {
+            offered_packets: 100,
+            sent_packets: 100,
+            by_kernel: true,
+            ..SenderSaid::default()
+        };
+        let path = PathFacts {
+            tx_device: Some("eth0".into()),
+            tx_qdisc: Some("tx/qdisc.eth0.root.drops".into()),
+            tx_filters: Some("tx/tc.eth0.clsact.drops".into()),
+            rx_device: Some("eth1".into()),
+            link: Link::Nic,
+            ..PathFacts::default()
+        };
+        let mut input = LedgerInput { sender, path, ..LedgerInput::default() };
+        // 87 aggregates of ten arrived. The driver dropped three, and a hook seven or ten.
+        let values = [
+            ("tx/Udp.OutDatagrams", 90),
+            ("tx/Udp.SndbufErrors", 10),
+            ("tx/Ip.OutDiscards", 10),
+            ("tx/link.eth0.tx.packets", 87),
+            ("tx/link.eth0.tx.dropped", 3),
+            ("rx/link.eth1.rx.packets", 87),
+            ("rx/Ip.InReceives", 87),
+            ("rx/IpExt.InNoECTPkts", 870),
+        ];
+        let values = values.into_iter().map(|(name, by)| (name.to_owned(), by)).collect();
+        let moved = Moved { values, ..Moved::default() };
+        let (whole, inexact) = in_datagrams(&input, &moved);
+        assert_eq!(whole.sender.offered_packets, 880, "{inexact:?}");
+        // The network may have lost more.
+        assert_eq!((inexact[0].least_packets, inexact[0].most_packets), (880, None));
+        // All that was lost, and all that arrived, may be of other programs.
+        input.path.is_shared = true;
+        let ledger = Ledger::from_counters(&input, &moved);
+        let [offered] = ledger.inexact.as_slice() else { panic!("{ledger:#?}") };
+        assert_eq!((ledger.offered_packets, offered.least_packets), (870, 0), "{ledger:#?}");
+        assert_eq!(offered.most_packets, None, "{ledger:#?}");
+        let why = "packets may have been lost in front of the counters that know datagrams; its host's counters have the \
+                   datagrams of all programs";
+        assert!(offered.why.ends_with(why), "{offered}");
+    }
 }

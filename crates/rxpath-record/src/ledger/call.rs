@@ -17,12 +17,7 @@ pub(super) fn full_queue(sender: &SenderSaid) -> u64 {
     sender.send_errors.get(FULL_QUEUE).copied().unwrap_or(0)
 }
 
-/// Packets that died under the sender's call and that no queue counts, at most: what is left to an egress hook.
-pub(super) fn egress_packets(view: View<'_>) -> i64 {
-    egress_bounds(view)[1]
-}
-
-/// The same, at least and at most.
+/// Packets that died under the sender's call and that no queue counts, at least and at most: what is left to an egress hook.
 ///
 /// In a lab only when the trial has such a rule. Without one, `SndbufErrors` above its parts is a contradiction, and a
 /// term made of it would hide a wrong queue counter. Between hosts nobody knows all hooks, and UDP and IP both count
@@ -45,7 +40,7 @@ pub(super) fn below_call(view: View<'_>) -> Option<i64> {
     let dropped = view.tx_link_name("tx.dropped")?;
     let (root, queue) = view.qdisc()?;
     let is_known = view.knows(root) && view.knows(&dropped);
-    is_known.then(|| queue + view.get(&dropped) + egress_packets(view))
+    is_known.then(|| queue + view.get(&dropped) + egress_bounds(view)[1])
 }
 
 /// What hooks at the egress of a host dropped: filters of tc, programs of tcx, netfilter. Each lets the call end with

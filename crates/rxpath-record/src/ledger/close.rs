@@ -40,7 +40,7 @@ impl Ledger {
             disagreements(term, &mut notes);
         }
         inexact.extend(fragments::offered(view));
-        inexact.extend(wire::ends_of_all(view));
+        wire::ends_of_all(view, &mut inexact);
         inexact.retain(|end| !end.is_exact());
         let mut ledger = Self::default();
         let raised = interval::raised(input, terms.iter().map(Term::raised));

@@ -5,7 +5,7 @@
 //! success and counts `SndbufErrors` (`net/ipv4/udp.c`, `udp_send_skb`; with `IP_RECVERR` the caller sees the
 //! error). So `SndbufErrors` owns nothing: it is the cross-check of all four.
 
-use super::call::{FULL_QUEUE, REFUSED, beyond_udp, egress_bounds, egress_packets};
+use super::call::{FULL_QUEUE, REFUSED, beyond_udp, egress_bounds};
 use super::foreign::{foreign_datagrams_out, foreign_out, narrow};
 use super::prelude::*;
 use super::shared;
@@ -52,7 +52,8 @@ fn egress_hook(view: View<'_>, units: &Units) -> Option<Term> {
         view.udp_name(PathSide::Tx, "SndbufErrors"),
         view.tx_link_name("tx.dropped").unwrap_or_else(|| "tx.dropped".into())
     );
-    let packets = egress_packets(view);
+    // Without filters of a host both bounds are one.
+    let [_, packets] = egress_bounds(view);
     let mut term = Term::derived(Place::EgressHook, formula, packets, units.qdisc, Some(counted));
     for rule in rules {
         term.check(rule, view.get(rule), packets);

@@ -68,26 +68,28 @@ pub(super) fn counted_there(moved: &Moved) -> Vec<String> {
     changed.into_iter().chain(unknown).collect()
 }
 
-/// The ends of the sum that UDP counted for a foreign program on a host that others use: their datagrams are among them.
-pub(super) fn ends_of_all(view: View<'_>) -> Vec<Inexact> {
+/// Enters the ends of the sum that UDP counted for a foreign program on a host that others use: their datagrams are among them.
+/// An end that has bounds already keeps its upper one.
+pub(super) fn ends_of_all(view: View<'_>, inexact: &mut Vec<Inexact>) {
     let (sender, receiver) = (&view.input.sender, &view.input.receiver);
     let read = if receiver.by_kernel { 0 } else { receiver.delivered_packets };
-    let offered = Inexact {
-        figure: Figure::Offered,
-        least_packets: read.min(sender.offered_packets),
-        most_packets: Some(sender.offered_packets),
-        why: "the sender is a foreign program, and its host's counters have the datagrams of all programs"
-            .into(),
-    };
-    let delivered = Inexact {
-        figure: Figure::Delivered,
-        least_packets: 0,
-        most_packets: Some(receiver.delivered_packets),
-        why: "the receiver is a foreign program, and its host's counters have the datagrams of all programs"
-            .into(),
-    };
-    let ends = [(view.counts_all_senders(), offered), (view.counts_all_receivers(), delivered)];
-    ends.into_iter().filter_map(|(is_of_all, end)| is_of_all.then_some(end)).collect()
+    let (sent, all_read) = (sender.offered_packets, receiver.delivered_packets);
+    let ends = [
+        (view.counts_all_senders(), Figure::Offered, "sender", [read.min(sent), sent]),
+        (view.counts_all_receivers(), Figure::Delivered, "receiver", [0, all_read]),
+    ];
+    for (_, figure, program, [least, most]) in ends.into_iter().filter(|(is_of_all, ..)| *is_of_all)
+    {
+        if let Some(known) = inexact.iter_mut().find(|end| end.figure == figure) {
+            known.least_packets = known.least_packets.min(least);
+            known.why += "; its host's counters have the datagrams of all programs";
+            continue;
+        }
+        let why = format!(
+            "the {program} is a foreign program, and its host's counters have the datagrams of all programs"
+        );
+        inexact.push(Inexact { figure, least_packets: least, most_packets: Some(most), why });
+    }
 }
 
 /// Frames that the sending card put on the wire and that are not the workload's: no protocol's counter has those of no IP.
@@ -95,8 +97,7 @@ fn beyond_workload(view: View<'_>, units: &Units, way: &OneWay) -> i64 {
     if units.qdisc != Unit::Each(1) || units.device != Unit::Each(1) {
         return 0;
     }
-    let Some(missing) = flow::gap_to_device(view, units) else { return 0 };
-    let ours = view.tx_link("tx.packets") - view.foreign_out(PathSide::Tx) + missing;
+    let Some(ours) = flow::surely_left(view, units) else { return 0 };
     (sum(&way.sent, view.moved) - ours).max(0)
 }
 
