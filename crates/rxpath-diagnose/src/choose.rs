@@ -4,7 +4,7 @@ use rxpath_record::verdict::{Confidence, DiagnosisVerdict, EvidenceLine, Stage};
 
 use crate::claim::Claim;
 use crate::headroom;
-use crate::lines::{elsewhere, line, rates, tcp};
+use crate::lines::{drop_line, elsewhere, line, rates, tcp};
 use crate::part::Part;
 use crate::remedy::Remedy;
 use crate::stages::{StageProtocol, check_rules, info};
@@ -32,6 +32,9 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> DiagnosisVer
     let besides = besides(view, &first);
     let mut evidence = first.evidence;
     evidence.extend(besides);
+    let possible = view.possible_losses().into_iter().map(|(drop, _)| drop_line(view, drop));
+    let unsaid: Vec<_> = possible.filter(|line| !evidence.contains(line)).collect();
+    evidence.extend(unsaid);
     evidence.extend(gaps.iter().map(|gap| line(format!("missing: {}", gap.text), gap.source)));
     DiagnosisVerdict {
         stage: first.stage,

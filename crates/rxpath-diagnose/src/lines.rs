@@ -147,7 +147,8 @@ pub fn rates(view: &View) -> EvidenceLine {
 pub fn lossless(view: &View) -> EvidenceLine {
     let (lost, offered) = (view.lost_packets(), count(view.offered_packets()));
     let text = if lost == 0 {
-        format!("nothing was lost of {offered} offered")
+        let surely = if view.possible_losses().is_empty() { "" } else { "surely " };
+        format!("nothing {surely}was lost of {offered} offered")
     } else if view.raw.watched {
         return strays(view);
     } else {

@@ -2,6 +2,7 @@
 
 mod cpu_at;
 mod gaps;
+mod possible;
 mod service;
 mod side;
 

@@ -24,8 +24,10 @@ fn said(view: &View) -> Option<String> {
         return Some(format!("{of}: nothing limits: {}", parts.join("; ")));
     }
     let rate = rate(view.target_pps()?);
+    let loss =
+        if view.possible_losses().is_empty() { "significant loss" } else { "a loss that is sure" };
     Some(format!(
-        "nothing limits at this rate: the target rate of {rate} was offered and delivered without significant loss"
+        "nothing limits at this rate: the target rate of {rate} was offered and delivered without {loss}"
     ))
 }
 
@@ -51,7 +53,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         return None;
     }
     let delivered = delivered(view);
-    let sure = delivered && view.lost_packets() == 0;
+    let sure = delivered && view.lost_packets() == 0 && view.possible_losses().is_empty();
     let reader = (view.reader.count > 0).then(|| lead("receiver", &view.reader));
     let lag = (!delivered && view.lost_packets() == 0).then(|| {
         let text = "the application read less in the window than was offered: a queue grew, or its end cut a burst";

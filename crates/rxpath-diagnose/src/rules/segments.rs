@@ -1,6 +1,6 @@
 //! Trials over TCP. TCP waits where UDP loses, so most limits are a thread or a CPU without time left.
 
-use rxpath_record::ledger::{Drop, PacketBounds};
+use rxpath_record::ledger::PacketBounds;
 
 use crate::rules::prelude::*;
 
@@ -30,12 +30,7 @@ fn maybe_lost(view: &View) -> Option<Claim> {
     if lost(view).is_some() {
         return None;
     }
-    let possible = view.losses().filter_map(|drop| Some((drop, drop.range().most_packets?)));
-    let large = possible.filter(|(drop, most)| view.is_loss_at(drop.place, *most));
-    // Of equals, the order of the list does not decide.
-    let key = |&(drop, most): &(&Drop, u64)| (most, drop.place);
-    let (drop, most) =
-        large.max_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.0.counter.cmp(&b.0.counter)))?;
+    let (drop, most) = view.possible_losses().into_iter().next()?;
     let sentence = format!(
         "segments may be lost at {}: up to {} of {} that both sides sent",
         drop.place.words().noun,

@@ -19,10 +19,12 @@ pub fn judge(view: &View) -> Option<Claim> {
         _ => format!("its busiest thread ran {} of the window", percent(sender.lead.running)),
     };
     let sure = sender.lead.running >= FULL_RATIO && cpu_busy.is_none_or(|b| b >= FULL_RATIO);
-    let sentence = format!(
-        "the {} is the limit: {what} and everything it offered was delivered",
-        view.sender_name()
-    );
+    let loss = if view.possible_losses().is_empty() {
+        "everything it offered was delivered"
+    } else {
+        "nothing surely was lost"
+    };
+    let sentence = format!("the {} is the limit: {what} and {loss}", view.sender_name());
     let mut claim = Claim::new(Stage::Sender, Confidence::strong_if(sure), Part::SENDING, sentence)
         .on(sender.lead.cpu_here())
         .because([lossless(view), lead("sender", sender)])

@@ -31,6 +31,9 @@ pub fn rest(view: &View) -> Claim {
     if let Some(claim) = unbalanced(view) {
         return claim;
     }
+    if let Some(claim) = maybe_lost(view) {
+        return claim;
+    }
     // Always speaks, behind every other claim. Losses that only add up to something have no rule of their own.
     let sentence = if view.loses() {
         "the limit is not known: a little was lost at several places, and none of them stands out"
@@ -40,6 +43,22 @@ pub fn rest(view: &View) -> Claim {
     unknown(sentence.into())
         .because(traffic(view))
         .remedy("measure what is missing above and repeat with a longer window")
+}
+
+/// No loss is sure, and within the bounds of a counter there may be one.
+fn maybe_lost(view: &View) -> Option<Claim> {
+    let (drop, most) = view.possible_losses().into_iter().next().filter(|_| !view.loses())?;
+    let sentence = format!(
+        "the limit is not known: up to {} of {} offered datagrams may be lost at {}",
+        count(most.min(view.offered_packets())),
+        count(view.offered_packets()),
+        drop.place.words().noun
+    );
+    Some(
+        unknown(sentence)
+            .because([drop_line(view, drop), rates(view)])
+            .remedy(format!("find whose packets were dropped: `{}` counted them", drop.counter)),
+    )
 }
 
 /// Datagrams that vanished without a counter weigh like a loss; those that came and were never sent are none.

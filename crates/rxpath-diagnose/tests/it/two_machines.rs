@@ -180,7 +180,7 @@ fn segments_that_may_have_been_lost_are_a_weak_verdict() {
     );
     let sentence = "segments may be lost at the socket's backlog: up to 40,000 of 300,000 that both sides sent";
     assert_eq!(verdict.sentence, sentence);
-    assert!(text.contains("0 (between 0 and 40,000) of 300,000 offered lost at "), "{text}");
+    assert_eq!(text.matches("up to 40,000 of 300,000 offered lost at ").count(), 1, "{text}");
     // A sure loss is the verdict, be it the smaller one.
     let mut sure = maybe_lost(40_000);
     sure.ledger.drops.push(lost(Place::Ring, "rx/ethtool.ens1.rx_missed_errors", 9_000));
@@ -191,6 +191,9 @@ fn segments_that_may_have_been_lost_are_a_weak_verdict() {
         "{text}"
     );
     assert!(verdict.sentence.contains("3.0 %") && !text.contains("may be lost"), "{text}");
+    // The other place is named in the evidence.
+    let last = verdict.evidence.iter().rev().find(|line| line.text.contains("up to 40,000 of "));
+    assert_eq!(last.map(|line| line.source.as_str()), Some("rx/TcpExt.TCPBacklogDrop"), "{text}");
     // A thread without time left is the limit for sure.
     let mut full = maybe_lost(40_000);
     full.sender_threads[0].running_ratio = 0.99;
@@ -200,6 +203,53 @@ fn segments_that_may_have_been_lost_are_a_weak_verdict() {
         (Stage::Sender, &[sentence.to_owned()][..]),
         "{text}"
     );
+}
+
+/// Datagrams of a host that others use: its ring may have lost up to `most` of 300,000.
+fn ring_may_have_lost(most: u64) -> WindowEvidence {
+    let bounds = Some(PacketBounds { least_packets: 0, most_packets: Some(most) });
+    let at_ring = lost(Place::Ring, "rx/ethtool.ens1.rx_missed_errors", 0);
+    apart(trial(300_000, vec![Drop { exact: false, bounds, cross_checks: Vec::new(), ..at_ring }]))
+}
+
+#[test]
+fn a_place_that_may_have_lost_datagrams_is_named_in_every_verdict() {
+    let up_to = "up to 40,000 of 300,000 offered lost at the device ring";
+    // The sender is full, and nothing surely was lost.
+    let (verdict, text) = said(&ring_may_have_lost(40_000));
+    assert_eq!(verdict.stage, Stage::Sender, "{text}");
+    assert!(text.contains("nothing surely was lost of 300,000 offered"), "{text}");
+    assert!(verdict.sentence.ends_with(" and nothing surely was lost"), "{text}");
+    assert!(verdict.evidence.iter().any(|line| line.text == up_to), "{text}");
+    // The target rate was reached.
+    let mut reached = ring_may_have_lost(40_000);
+    reached.sender_threads[0].running_ratio = 0.5;
+    reached.target_pps = Some(300_000.0);
+    let (verdict, text) = said(&reached);
+    assert_eq!((verdict.stage, verdict.confidence), (Stage::Nothing, Confidence::Fair), "{text}");
+    assert!(verdict.sentence.ends_with(" without a loss that is sure"), "{text}");
+    assert!(verdict.evidence.iter().any(|line| line.text == up_to), "{text}");
+    // A sure loss elsewhere is the verdict.
+    let mut sure = ring_may_have_lost(40_000);
+    sure.ledger.drops.push(lost(Place::Qdisc, "tx/qdisc.ens1.root.drops", 9_000));
+    let (verdict, text) = said(&sure);
+    assert!(verdict.sentence.contains("queueing discipline is the limit"), "{text}");
+    assert!(verdict.evidence.iter().any(|line| line.text == up_to), "{text}");
+    // Too few to matter.
+    let (_, text) = said(&ring_may_have_lost(200));
+    assert!(text.contains("nothing was lost of 300,000 offered"), "{text}");
+    assert!(!text.contains("up to 200"), "{text}");
+}
+
+#[test]
+fn a_limit_that_is_not_known_is_the_place_that_may_have_lost_most() {
+    let mut e = ring_may_have_lost(40_000);
+    e.sender_threads.clear();
+    let (verdict, text) = said(&e);
+    assert_eq!((verdict.stage, verdict.confidence), (Stage::Unknown, Confidence::Weak), "{text}");
+    let sentence = "the limit is not known: up to 40,000 of 300,000 offered datagrams may be lost at the device ring";
+    assert_eq!(verdict.sentence, sentence, "{text}");
+    assert!(verdict.remedies[0].contains("`rx/ethtool.ens1.rx_missed_errors`"), "{text}");
 }
 
 #[test]

@@ -52,11 +52,14 @@ impl PacketBounds {
         }
     }
 
-    /// A loss for people, next to what is shown of it: `12`, `12 (between 3 and 41)`, `at least 12`. Bounds that are narrow for
-    /// what was offered are one number.
+    /// A loss for people, next to what is shown of it: `12`, `12 (between 3 and 41)`, `up to 41` where nothing surely was lost,
+    /// `at least 12`. Bounds that are narrow for what was offered are one number.
     pub fn around(self, packets: u64, offered_packets: u64) -> String {
         let shown = grouped(packets);
         match self.between(offered_packets) {
+            Some(_) if packets == 0 => {
+                format!("up to {}", grouped(self.most_packets.unwrap_or_default()))
+            }
             Some(between) => format!("{shown} ({between})"),
             None if self.most_packets.is_none() => {
                 format!("at least {}", grouped(self.least_packets))

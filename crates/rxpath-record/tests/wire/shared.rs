@@ -327,6 +327,13 @@ fn a_share_of_a_loss_is_a_number_only_where_the_loss_is_one() {
 }
 
 #[test]
+fn a_place_that_only_may_have_lost_is_shown_by_its_upper_bound() {
+    assert_eq!(between(0, 4_000).around(0, 10_000), "up to 4,000");
+    assert_eq!(between(0, 4_000).around(70, 10_000), "70 (between 0 and 4,000)");
+    assert_eq!(between(0, 10).around(0, 10_000), "0", "narrow");
+}
+
+#[test]
 fn calls_that_found_the_send_buffer_full_are_no_packets_of_others() {
     let mut said = shared_input();
     said.path.tx_qdisc = Some(QDISC.into());

@@ -1,6 +1,6 @@
 //! The ledger section: for each variant a flow picture, the sum, and the counters behind it.
 
-use rxpath_record::ledger::{Balance, Balances, Figure, Ledger, LedgerUnit};
+use rxpath_record::ledger::{Balance, Balances, Drop, Figure, Ledger, LedgerUnit};
 use rxpath_record::manifest::Trial;
 use rxpath_record::metric::verb;
 
@@ -44,6 +44,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                         }
                         (super::river::river(&trial.ledger))
                         (closes(&trial.ledger))
+                        (may_be_lost(&trial.ledger))
                         (fold("The counters behind it", &counters(trial)))
                     }
                 }
@@ -107,6 +108,20 @@ fn closes(ledger: &Ledger) -> Markup {
     }
 }
 
+/// Places that the picture leaves out: nothing surely was lost there.
+fn may_be_lost(ledger: &Ledger) -> Markup {
+    let offered = ledger.offered_packets;
+    let possible = |drop: &&Drop| drop.packets == 0 && drop.range().between(offered).is_some();
+    html! {
+        @for drop in ledger.drops.iter().filter(possible) {
+            p.quiet {
+                (number::loss(drop, offered).0) " " (ledger.unit.word()) " may be lost at "
+                (drop.place.words().noun) "."
+            }
+        }
+    }
+}
+
 /// The mark before a figure that has only bounds.
 fn least(ledger: &Ledger, figure: Figure) -> &'static str {
     let is_exact = ledger.inexact.iter().all(|inexact| inexact.figure != figure);
@@ -157,5 +172,27 @@ fn counters(trial: &Trial) -> Markup {
         @for bounds in &ledger.inexact { p { (bounds.to_string()) } }
         @for note in &ledger.notes { p { (note) } }
         @if !moved.rows.is_empty() { h4 { "All counters that changed" } (table(&moved, "Counters that changed")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_record::ledger::{PacketBounds, Place};
+
+    use super::*;
+
+    #[test]
+    fn a_place_that_only_may_have_lost_is_named_below_the_picture() {
+        let of = |packets, most| {
+            let bounds = PacketBounds { least_packets: 0, most_packets: Some(most) };
+            let drop = Drop::counted(Place::Network, "tx - rx".into(), packets);
+            let drops = vec![Drop { exact: false, bounds: Some(bounds), ..drop }];
+            may_be_lost(&Ledger { offered_packets: 300_000, drops, ..Ledger::default() }).0
+        };
+        let said = of(0, 40_000);
+        let wanted = "up to 40,000 datagrams may be lost at the network between the cards.";
+        assert!(said.contains(wanted), "{said}");
+        // The picture has it, and so few are none.
+        assert_eq!((of(7, 40_000), of(0, 10)), (String::new(), String::new()));
     }
 }
