@@ -57,19 +57,40 @@ fn a_link_that_changes_its_speed_voids_the_trial_in_which_it_does_and_those_afte
     is_void(&site, &inventory, &whats, slower);
 }
 
+/// The window begins no sooner than the hosts have taken its instants, which are sent when the rate has settled.
+#[test]
+fn a_link_that_goes_away_before_the_window_voids_the_trial_and_is_named() {
+    let Some(site) = site() else { return };
+    let whats = ["sut: data lost its carrier ", " before the window"];
+    is_void_in(&site, &site.inventory, ("settle", "10s"), &whats, || site.flap("sut", "data"));
+}
+
 /// Starts a run and does something to its hosts in the window of its first trial: the run's events must name it.
 fn is_void(site: &Site, inventory: &str, whats: &[&str], happen: impl FnOnce()) {
-    let file = site.write(
-        "s.toml",
+    is_void_in(site, inventory, ("measure", "100ms"), whats, || {
+        // why: the window begins a moment after its instants were sent.
+        std::thread::sleep(Duration::from_secs(1));
+        happen();
+    });
+}
+
+/// The same when a phase begins, in trials that settle in so long at most.
+fn is_void_in(
+    site: &Site,
+    inventory: &str,
+    (phase, settle): (&str, &str),
+    whats: &[&str],
+    happen: impl FnOnce(),
+) {
+    let scenario = format!(
         "question = \"?\"\n[load]\nrate = \"2k\"\n[trials]\nblocks = 1\nmax_blocks = 1\naa = false\n\
-         ramp = \"100ms\"\nsettle = \"100ms\"\nmeasure = \"3s\"\n",
+         ramp = \"100ms\"\nsettle = \"{settle}\"\nmeasure = \"3s\"\n"
     );
+    let file = site.write("s.toml", &scenario);
     let out = site.path("runs");
     let run = site.start(&["run", &file, "--hosts", inventory, "--out", &out]);
-    let measures = || events(&out).contains("\"measure\"");
-    until(Duration::from_secs(60), "the window", measures);
-    // why: the window begins a moment after its instants were sent.
-    std::thread::sleep(Duration::from_secs(1));
+    let is_in_it = || events(&out).contains(&format!("\"{phase}\""));
+    until(Duration::from_secs(60), phase, is_in_it);
     happen();
     for what in whats {
         until(Duration::from_secs(60), what, || events(&out).contains(what));

@@ -54,6 +54,19 @@ impl Ahead {
     /// # Errors
     /// [`LabError::Interrupted`] when `stop` is set, or the load has ended.
     pub fn wait(&self, before: Duration, stop: &AtomicBool) -> Result<[u64; 2], LabError> {
+        self.wait_and(before, stop, || ())
+    }
+
+    /// The same. Does `each` again and again until then, which never waits.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn wait_and(
+        &self,
+        before: Duration,
+        stop: &AtomicBool,
+        mut each: impl FnMut(),
+    ) -> Result<[u64; 2], LabError> {
         let before_ns = before.as_nanos() as u64;
         let mut window = locked(&self.now_ns);
         loop {
@@ -64,6 +77,7 @@ impl Ahead {
             if left_ns == 0 {
                 return Ok(*window);
             }
+            each();
             let left = GLANCE.min(Duration::from_nanos(left_ns));
             let waited = self.changed.wait_timeout(window, left);
             window = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -139,6 +153,9 @@ mod tests {
         });
         assert!(monotonic_ns() >= soon_ns);
         let ahead = Ahead::armed([far_ns, far_ns + 5]);
+        let mut times = 0;
+        let passed = Ahead::armed([monotonic_ns() + 30_000_000, far_ns]);
+        assert!(passed.wait_and(Duration::ZERO, &never, || times += 1).is_ok() && times > 0);
         // An hour before its begin is now.
         let before = Duration::from_nanos(hour_ns);
         assert_eq!(ahead.wait(before, &never).unwrap(), [far_ns, far_ns + 5]);

@@ -61,15 +61,47 @@ struct CarryingLink {
     carrier_changes: Option<u32>,
 }
 
+/// The part of a trial between two readings of its links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkPhase {
+    /// Ramp and settle: a connection of TCP and a queue still have in the window what happened there.
+    Before,
+    /// The window.
+    Window,
+}
+
+impl LinkPhase {
+    /// What `the window` follows, of a change.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::Window => "in",
+        }
+    }
+
+    /// The same of a loss of which no instant is known.
+    fn of_loss(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::Window => "during",
+        }
+    }
+}
+
 impl CarryingLink {
     /// What happened to its carrier up to `later`, if anything did. A single change that ends with a carrier is no loss. `lost_when`
     /// is when a loss was reported.
-    fn carrier_fault(&self, later: &Self, lost_when: Option<&String>) -> Option<String> {
+    fn carrier_fault(
+        &self,
+        later: &Self,
+        phase: LinkPhase,
+        lost_when: Option<&String>,
+    ) -> Option<String> {
         let [before, now] = [self, later].map(|link| link.carrier_changes);
         let changes = before.zip(now).map(|(before, now)| now.wrapping_sub(before));
-        let when = lost_when.map_or("during", String::as_str);
+        let when = lost_when.map_or(phase.of_loss(), String::as_str);
         (before != now).then(|| match (changes, later.carrier) {
-            (Some(1), Some(true)) => "got a carrier in the window".to_owned(),
+            (Some(1), Some(true)) => format!("got a carrier {} the window", phase.word()),
             _ => format!("lost its carrier {when} the window"),
         })
     }
@@ -102,17 +134,23 @@ impl CarryingLinks {
 
     /// What happened to them up to `later`, in words. Of a carrier that was lost it may be known when, in words that `the window`
     /// follows.
-    pub fn faults(&self, later: &Self, lost_when: &BTreeMap<String, String>) -> Vec<String> {
+    pub fn faults(
+        &self,
+        later: &Self,
+        phase: LinkPhase,
+        lost_when: &BTreeMap<String, String>,
+    ) -> Vec<String> {
+        let word = phase.word();
         let of = |link: &CarryingLink| {
             let name = self.shown(&link.speed.device);
             let Some(now) = later.named(&link.speed.device) else {
-                return vec![format!("{name} went away in the window")];
+                return vec![format!("{name} went away {word} the window")];
             };
-            let carrier = link.carrier_fault(now, lost_when.get(&link.speed.device));
+            let carrier = link.carrier_fault(now, phase, lost_when.get(&link.speed.device));
             let carrier = carrier.map(|fault| format!("{name} {fault}"));
             let speed = link.speed.differs(&now.speed).then(|| {
                 let (before, after) = (link.speed.words(), now.speed.words());
-                format!("{name} went from {before} to {after} in the window")
+                format!("{name} went from {before} to {after} {word} the window")
             });
             carrier.into_iter().chain(speed).collect()
         };
@@ -146,15 +184,25 @@ impl CarryingLinks {
     }
 }
 
-/// What the links of a window did between two readings, and since the run began, in words; that they could not be read too.
+/// One reading of the links.
+pub type LinksReading = Result<CarryingLinks, HostError>;
+
+/// What the links of a window did before it and in it, and since the run began, in words; that they could not be read too. They
+/// were read at the order to measure, a moment ahead of the window, and at its end. Of each of the two parts it may be known when a
+/// carrier was lost.
 pub fn window_faults(
-    readings: [Result<CarryingLinks, HostError>; 2],
+    readings: [LinksReading; 3],
     at_begin: &[LinkSpeed],
-    lost_when: &BTreeMap<String, String>,
+    lost_when: &[BTreeMap<String, String>; 2],
 ) -> Vec<String> {
     match readings {
-        [Ok(first), Ok(last)] => [first.unlike(at_begin), first.faults(&last, lost_when)].concat(),
-        [Err(error), _] | [_, Err(error)] => {
+        [Ok(first), Ok(ahead), Ok(last)] => [
+            first.unlike(at_begin),
+            first.faults(&ahead, LinkPhase::Before, &lost_when[0]),
+            ahead.faults(&last, LinkPhase::Window, &lost_when[1]),
+        ]
+        .concat(),
+        [Err(error), _, _] | [_, Err(error), _] | [_, _, Err(error)] => {
             vec![format!("its links may have changed, they could not be read: {error}")]
         }
     }
@@ -202,20 +250,33 @@ mod tests {
         CarryingLinks { device: "bond0".into(), all: std::iter::once(bond).chain(of).collect() }
     }
 
+    fn in_window(
+        before: &CarryingLinks,
+        later: &CarryingLinks,
+        lost_when: &BTreeMap<String, String>,
+    ) -> Vec<String> {
+        before.faults(later, LinkPhase::Window, lost_when)
+    }
+
     #[test]
     fn a_member_of_a_bond_that_lost_its_carrier_is_named_with_the_bond() {
         let before = bond([link("ens1", 10_000, 2), link("ens2", 10_000, 2)]);
         let none = BTreeMap::new();
-        assert_eq!(before.faults(&before.clone(), &none), Vec::<String>::new());
+        assert_eq!(in_window(&before, &before.clone(), &none), Vec::<String>::new());
         // Down and up again; the bond itself kept its carrier by the other member.
         let later = bond([link("ens1", 10_000, 2), link("ens2", 10_000, 4)]);
-        let told = before.faults(&later, &[("ens2".to_owned(), "1.2 s into".to_owned())].into());
+        let told =
+            in_window(&before, &later, &[("ens2".to_owned(), "1.2 s into".to_owned())].into());
         assert_eq!(told, ["ens2 (below bond0) lost its carrier 1.2 s into the window"]);
         // By the counter alone.
-        let told = before.faults(&later, &[("ens1".to_owned(), "1.2 s into".to_owned())].into());
+        let told =
+            in_window(&before, &later, &[("ens1".to_owned(), "1.2 s into".to_owned())].into());
         assert_eq!(told, ["ens2 (below bond0) lost its carrier during the window"]);
         let removed = bond([link("ens1", 10_000, 2)]);
-        assert_eq!(before.faults(&removed, &none), ["ens2 (below bond0) went away in the window"]);
+        assert_eq!(
+            in_window(&before, &removed, &none),
+            ["ens2 (below bond0) went away in the window"]
+        );
     }
 
     #[test]
@@ -226,7 +287,7 @@ mod tests {
         };
         let none = BTreeMap::new();
         let told = |before: CarryingLink, later: CarryingLink| {
-            bond([before]).faults(&bond([later]), &none)
+            in_window(&bond([before]), &bond([later]), &none)
         };
         let got = "ens1 (below bond0) got a carrier in the window";
         assert_eq!(told(without(3), link("ens1", 10_000, 4)), [got]);
@@ -247,13 +308,16 @@ mod tests {
         let half = of(speed("ens1", Some(10_000), Duplex::Half));
         let unknown = of(LinkSpeed { device: "ens1".into(), mbps: None, duplex: None });
         let none = BTreeMap::new();
-        assert_eq!(fast.faults(&slow, &none), ["ens1 went from 10Gb/s to 1Gb/s in the window"]);
         assert_eq!(
-            fast.faults(&half, &none),
+            in_window(&fast, &slow, &none),
+            ["ens1 went from 10Gb/s to 1Gb/s in the window"]
+        );
+        assert_eq!(
+            in_window(&fast, &half, &none),
             ["ens1 went from 10Gb/s to 10Gb/s half duplex in the window"]
         );
-        assert!(fast.faults(&unknown, &none).is_empty());
-        assert!(unknown.faults(&slow, &none).is_empty());
+        assert!(in_window(&fast, &unknown, &none).is_empty());
+        assert!(in_window(&unknown, &slow, &none).is_empty());
         // Between two trials.
         let first = fast.clone().speeds();
         assert_eq!(slow.unlike(&first), ["ens1 runs at 1Gb/s, at 10Gb/s when the run began"]);
@@ -265,21 +329,54 @@ mod tests {
         let before = CarryingLinks::now("lo").unwrap();
         assert_eq!(before.all.len(), 1);
         let later = CarryingLinks::now("lo").unwrap();
-        assert_eq!(before.faults(&later, &BTreeMap::new()), Vec::<String>::new());
+        assert_eq!(in_window(&before, &later, &BTreeMap::new()), Vec::<String>::new());
     }
 
     #[test]
     fn links_that_could_not_be_read_did_not_go_away() {
         let steady = || Ok(bond([link("ens1", 10_000, 2)]));
-        let none = BTreeMap::new();
-        assert!(window_faults([steady(), steady()], &[], &none).is_empty());
+        let none = [BTreeMap::new(), BTreeMap::new()];
+        assert!(window_faults([steady(), steady(), steady()], &[], &none).is_empty());
         let failed = || Err(HostError::kernel("show link bond0", libc::ENOBUFS));
-        for readings in [[steady(), failed()], [failed(), steady()]] {
+        for readings in [
+            [steady(), steady(), failed()],
+            [steady(), failed(), steady()],
+            [failed(), steady(), steady()],
+        ] {
             let [fault]: [String; 1] = window_faults(readings, &[], &none).try_into().unwrap();
             assert!(fault.starts_with("its links may have changed"), "{fault}");
         }
         let gone = CarryingLinks::now("rxp-no-such").unwrap();
-        let faults = bond([]).faults(&gone, &none);
+        let faults = in_window(&bond([]), &gone, &none[0]);
         assert_eq!(faults, ["bond0 went away in the window"]);
+    }
+
+    #[test]
+    fn what_links_did_in_ramp_and_settle_is_said_to_be_before_the_window() {
+        let ens1 = |mbps, carrier_changes| Ok(bond([link("ens1", mbps, carrier_changes)]));
+        let when = |words: &str| BTreeMap::from([("ens1".to_owned(), words.to_owned())]);
+        let before = |last: CarryingLinks, lost_when: &[BTreeMap<String, String>; 2]| {
+            let ahead = Ok(bond([link("ens1", 10_000, 4)]));
+            window_faults([ens1(10_000, 2), ahead, Ok(last)], &[], lost_when)
+        };
+        let same = || bond([link("ens1", 10_000, 4)]);
+        let known = [when("0.4 s before"), BTreeMap::new()];
+        let told = before(same(), &known);
+        assert_eq!(told, ["ens1 (below bond0) lost its carrier 0.4 s before the window"]);
+        let none = [BTreeMap::new(), BTreeMap::new()];
+        let unknown = "ens1 (below bond0) lost its carrier before the window";
+        assert_eq!(before(same(), &none), [unknown]);
+        // And again in the window.
+        let both = [when("0.4 s before"), when("1.2 s into")];
+        let told = before(bond([link("ens1", 10_000, 6)]), &both);
+        let again = "ens1 (below bond0) lost its carrier 1.2 s into the window";
+        assert_eq!(told, ["ens1 (below bond0) lost its carrier 0.4 s before the window", again]);
+        // Other changes.
+        let slower = window_faults([ens1(10_000, 2), ens1(1_000, 2), ens1(1_000, 2)], &[], &none);
+        assert_eq!(slower, ["ens1 (below bond0) went from 10Gb/s to 1Gb/s before the window"]);
+        let removed = window_faults([ens1(10_000, 2), Ok(bond([])), Ok(bond([]))], &[], &none);
+        assert_eq!(removed, ["ens1 (below bond0) went away before the window"]);
+        let got = window_faults([ens1(10_000, 3), ens1(10_000, 4), ens1(10_000, 4)], &[], &none);
+        assert_eq!(got, ["ens1 (below bond0) got a carrier before the window"]);
     }
 }

@@ -28,7 +28,7 @@ use crate::error::LabError;
 use crate::trial::phase;
 use crate::trial::sampler::{SampledQueues, Sampler, SamplerSources, Sampling, queue_ask};
 
-/// Time from the first reading of the links to the begin: a driver may ask its firmware.
+/// Time from the second reading of the links to the begin: a driver may ask its firmware.
 const LINKS_AHEAD: Duration = Duration::from_millis(150);
 
 /// A window to be measured.
@@ -210,16 +210,10 @@ fn window(
     outlet: &Outlet,
 ) -> Result<MeasuredWindow, LabError> {
     let mut counting = Counting::open(&ask.device)?;
-    ahead.wait(LINKS_AHEAD, ahead.is_over())?;
-    // Before the links are read: no loss is between the two.
-    let carriers = Carriers::listen();
-    // Not in the window: a driver may ask its firmware.
-    let links = CarryingLinks::now(&ask.device);
-    let before = links.as_ref().map(CarryingLinks::carrier_changes).unwrap_or_default();
-    let mut carriers = carriers.of(before);
+    let (mut carriers, [ordered, near]) = links_before(ask, ahead)?;
     let ready_ns = monotonic_ns();
-    let window_ns = ahead.wait(Duration::ZERO, ahead.is_over())?;
-    carriers.begin();
+    let window_ns = ahead.wait_and(Duration::ZERO, ahead.is_over(), || carriers.note())?;
+    carriers.begin(window_ns[0]);
     let missed = faults::missed("it", window_ns[0], hold(outlet, window_ns, ready_ns));
     let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
     for other in &ask.others {
@@ -250,11 +244,29 @@ fn window(
     outlet.release();
     passed?;
     let mut faults: Vec<String> = missed.into_iter().chain(paces.faults()).collect();
-    let links = [links, CarryingLinks::now(&ask.device)];
+    let links = [ordered, near, CarryingLinks::now(&ask.device)];
     faults.extend(window_faults(links, &ask.speeds, &carriers.lost_when(window_ns[0])));
     let (warnings, uneven_ns) = (paces.warnings(), paces.uneven_ns());
     let counters = [first, last];
     Ok(MeasuredWindow { window_ns, between, counters, cost, faults, warnings, uneven_ns })
+}
+
+/// Reads the links now, at the order to measure, and a moment ahead of the window. What happens to them in ramp and settle is still
+/// in the window: TCP is slower, and queues are full.
+fn links_before(ask: &WindowAsk, ahead: &Ahead) -> Result<(Carriers, [LinksReading; 2]), LabError> {
+    let changes = |links: &LinksReading| {
+        links.as_ref().map(CarryingLinks::carrier_changes).unwrap_or_default()
+    };
+    // Before the links are read: no loss is between the two.
+    let carriers = Carriers::listen();
+    let ordered = CarryingLinks::now(&ask.device);
+    let mut carriers = carriers.of(changes(&ordered));
+    ahead.wait_and(LINKS_AHEAD, ahead.is_over(), || carriers.note())?;
+    carriers.note();
+    // Not in the window: a driver may ask its firmware.
+    let near = CarryingLinks::now(&ask.device);
+    carriers.near(changes(&near));
+    Ok((carriers, [ordered, near]))
 }
 
 /// Keeps the lines of programs from now on, and says since when the host is ready. A line that a silent connection does not take
