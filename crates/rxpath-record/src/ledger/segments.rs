@@ -249,6 +249,9 @@ impl Way<'_> {
         } else {
             (Vec::new(), Vec::new())
         };
+        // No term without a rule's counter: TCP counts a segment before its call fails (`__tcp_transmit_skb`), IP no drop
+        // (`__ip_queue_xmit`). `TCPRetransFail` has retransmissions alone, and those that OUTPUT and queues refused. Cards show
+        // what did not leave, not where it died, and tun and tap count buffers.
         found.extend(egress.into_iter().map(|rule| self.rule(Place::EgressHook, rule)));
         let (tx_name, refused) = self.link_counter(self.from, "tx.dropped");
         let (rx_name, backlog) = self.link_counter(self.to, "rx.dropped");
