@@ -29,8 +29,8 @@ LAYOUT(struct read_key, 16);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	/* A resolver reads thousands of sockets a second once each. */
-	__uint(max_entries, 131072);
+	/* The reader sets its size. */
+	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct read_key);
 	__type(value, __u64);

@@ -18,6 +18,9 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     ..compiled!("reads")
 };
 
+/// Readers that there is room for unless told otherwise: a resolver reads thousands of sockets a second once each.
+const ROOM: u32 = 131_072;
+
 /// The running probe.
 #[derive(Debug)]
 pub struct Reads {
@@ -50,20 +53,22 @@ impl Reads {
     /// namespace of its own, where threads have other numbers than the kernel tells. **Cost** some 100 ns for each
     /// datagram that is read.
     pub fn start(netns: u32) -> Result<Self, HostError> {
-        let mut reads = Self::load(netns)?;
+        let mut reads = Self::load(netns, ROOM)?;
         reads.attach()?;
         Ok(reads)
     }
 
-    /// Loads without attaching.
+    /// Loads without attaching, with room for so many readers: each thread counts once for each socket that it reads. A reader takes
+    /// 72 bytes of kernel memory from its first read until the program is detached (`htab_map_mem_usage`,
+    /// kernel/bpf/hashtab.c, 6.18).
     ///
     /// **Errors** as those of [`Reads::start`].
-    pub fn load(netns: u32) -> Result<Self, HostError> {
+    pub fn load(netns: u32, room: u32) -> Result<Self, HostError> {
         let (root, what) = (Root::host(), "watch who reads sockets");
         crate::can_run(&root).require(what)?;
         require_host_pids(&root, what)?;
-        let loaded = Loaded::load(&SPEC, &[netns, 0].map(u32::to_ne_bytes).concat(), &[])?;
-        Ok(Self { loaded })
+        let constants = [netns, 0].map(u32::to_ne_bytes).concat();
+        Ok(Self { loaded: Loaded::load(&SPEC, &constants, &[("reads", room)])? })
     }
 
     /// Puts the program into its place, also again: what it counted and lost before is forgotten.

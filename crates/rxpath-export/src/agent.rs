@@ -13,7 +13,7 @@ use crate::governor::{Governor, SHEDS};
 /// source of its series says.
 const BY_DESIGN: [&str; 2] = [WatchFrame::VERDICT, WatchFrame::EXACT_ENTRY];
 /// Gaps with a series of their own: a host may have any number of devices.
-const NOT_READ_MOST: usize = 32;
+const NOT_READ_MOST: usize = 30;
 /// The gap of a frame without the probe of drops.
 const DROPS: &str = "drops by reason";
 

@@ -55,14 +55,14 @@ metrics! {
     COUNTED = Gauge "rxpath_counted_ratio" ["probe"], "share of the last window that these probes counted; their values are scaled to the whole window";
     OBSERVED = Counter "rxpath_observed_seconds_total" ["probe"], "time in which these probes counted, window by window; a sample that stands for a later window too counts once";
     PROBE_UP = Gauge "rxpath_probe_up" [], "1 while the BPF probes run, 0 with counters alone";
-    NOT_LOADED = Gauge "rxpath_probe_not_loaded" ["what", "needs"], "1 for what is not measured because a probe did not load at the start; it is not tried again. needs = restart (memory was short, the kernel was busy, or another exporter measures), privilege, kernel (its version or configuration, or this build)";
+    NOT_LOADED = Gauge "rxpath_probe_not_loaded" ["what", "needs"], "1 for what is not measured because a probe did not load at the start; it is not tried again. needs = restart (memory was short, the kernel was busy, or another exporter measures), privilege, kernel (its version or configuration, a container, or this build)";
     NOT_READ = Gauge "rxpath_not_read" ["what"], "1 for each thing that could not be read in the last window; its series are missing or do not grow";
     AGENT_CPU = Counter "rxpath_agent_cpu_seconds_total" ["part"], "CPU time of this program: user = its threads, bpf = its BPF programs, bpf_entry = the entries of these, an estimate";
     BUDGET = Gauge "rxpath_agent_budget_ratio" [], "CPU time that this program may take with its BPF programs, in CPUs: 0.01 is a hundredth of one CPU";
     COST = Gauge "rxpath_agent_cost_ratio" [], "CPU time that it took in the last five minutes, in CPUs";
     SHED = Gauge "rxpath_agent_shed" ["what"], "1 for what it leaves out now to keep the budget";
     DEEP_LOOKS = Counter "rxpath_agent_deep_looks_total" ["result"], "losses above the thresholds of the rules that got a deep look of three seconds (made), or none: the loss was over before the budget had room (budget), the lists of sockets cost too much or the look failed (failed)";
-    AGENT_MEMORY = Gauge "rxpath_agent_memory_bytes" ["kind"], "memory of this program: rss, and the maps of its BPF programs";
+    AGENT_MEMORY = Gauge "rxpath_agent_memory_bytes" ["kind"], "memory of this program: rss, and the maps of its BPF programs (bpf_maps), those of deep looks as large as at the end of the last one";
     STARTED = Gauge "rxpath_agent_start_time_seconds" [], "Unix time when this program began to count; all counters were 0 then";
     COLLECT_ERRORS = Counter "rxpath_collect_errors_total" ["source"], "pages that could not be written (textfile), connections that ended without an answer and requests that are not HTTP (http); windows in which a reader failed that had worked before: counters (files in /proc/net, energy), devices, sockets, queues, tasks, probes";
     DISCARDED = Counter "rxpath_windows_discarded_total" ["why"], "windows that do not count, or not whole: late = more than three times as long as planned, cpu = a CPU went offline in it";

@@ -4,6 +4,7 @@
 //! every 20 ms, every thread of the machine, the quotas of control groups, and the owners of all sockets that this user may see.
 //! With [`Programs`] it has who reads which UDP socket, so also readers that are hidden from this user, and the waits for its lock.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -41,6 +42,8 @@ struct Ended {
     verdict: Result<DiagnosisVerdict, String>,
     thread_cpu: Duration,
     programs_cpu: ProgramsCpu,
+    map_bytes: u64,
+    refused: BTreeMap<&'static str, String>,
     programs: Programs,
 }
 
@@ -55,6 +58,10 @@ pub struct DeepSeen {
     pub uncharged: Duration,
     /// CPU time of its programs, of which nothing was charged.
     pub programs_cpu: ProgramsCpu,
+    /// Kernel memory of the maps of its programs at its end: what they hold comes on top of what they have between deep looks.
+    pub map_bytes: u64,
+    /// What it did not see because the kernel refused programs their places, with the reason. The next one tries again.
+    pub refused: BTreeMap<&'static str, String>,
     /// For the next one.
     pub programs: Programs,
 }
@@ -112,6 +119,8 @@ impl DeepLook {
             cpu: thread_cpu + ended.programs_cpu.whole(),
             uncharged: thread_cpu.saturating_sub(self.charged),
             programs_cpu: ended.programs_cpu,
+            map_bytes: ended.map_bytes,
+            refused: ended.refused,
             programs: ended.programs,
         }
     }
@@ -119,13 +128,15 @@ impl DeepLook {
 
 fn look(length: Duration, programs: Programs) -> Ended {
     let before = programs.cpu();
-    let programs = programs.attached();
+    let (programs, mut refused) = programs.attached();
+    let why_refused = std::mem::take(&mut refused.why);
     // why: the readers that `/proc` hides are those that read in this time.
     std::thread::sleep(BEFORE);
     let ask = LiveRequest { length, port: None, probes: false, only: None, udp_pause: UDP_PAUSE };
     let mut probes = Probes::of(programs);
     let seen = watch_with(&ask, &mut probes, &AtomicBool::new(false), || {});
-    let mut programs = probes.into_programs();
+    let mut programs = probes.into_programs().with(refused);
+    let map_bytes = programs.map_bytes();
     programs.detach();
     let programs_cpu = programs.cpu().since(before);
     let verdict = seen.map(|seen| rxpath_diagnose::diagnose(&seen.evidence));
@@ -133,6 +144,8 @@ fn look(length: Duration, programs: Programs) -> Ended {
         verdict: verdict.map_err(|error| error.to_string()),
         thread_cpu: own_cpu(),
         programs_cpu,
+        map_bytes,
+        refused: why_refused,
         programs,
     }
 }
@@ -162,6 +175,8 @@ mod tests {
         let programs = format!("{:?}", seen.programs);
         assert!(seen.verdict.is_ok() && programs.contains("not in this test"), "{seen:?}");
         assert_eq!(seen.programs_cpu, ProgramsCpu::default());
+        // What never loaded is not refused again and again.
+        assert_eq!((seen.map_bytes, seen.refused.len()), (0, 0));
         assert!(seen.cpu > Duration::ZERO && charged <= seen.cpu, "{charged:?} {seen:?}");
         assert_eq!(charged + seen.uncharged, seen.cpu);
     }
@@ -174,6 +189,8 @@ mod tests {
                 verdict: Err("none".into()),
                 thread_cpu: ms(5),
                 programs_cpu: ProgramsCpu::default(),
+                map_bytes: 0,
+                refused: BTreeMap::new(),
                 programs: Programs::none("not in this test"),
             };
             let thread = std::thread::spawn(move || ended);

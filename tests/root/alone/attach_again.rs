@@ -1,10 +1,13 @@
-//! Programs of the live view that cannot be put into their places for a while: nothing old is shown as new, counters go on,
-//! and the programs count again later.
+//! Programs of the live view and of deep looks that cannot be put into their places for a while: nothing old is shown as new,
+//! counters go on, and the programs count again later.
 
 use std::fs::File;
+use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rxpath_live::deep::{DeepLook, Programs};
 use rxpath_live::watch::{LiveWatcher, ProbeLimit, WatcherOptions};
 use rxpath_record::watch::PathStage;
 
@@ -64,4 +67,28 @@ fn probes_that_cannot_be_attached_again_show_nothing_old_and_come_back() {
     watcher.limit(limit(false));
     watcher.limit(limit(true));
     until("the probes count again", || counts(&mut watcher));
+}
+
+#[test]
+fn programs_that_a_deep_look_cannot_attach_are_attached_by_the_next() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let (programs, unloaded) = Programs::load();
+    assert!(unloaded.is_empty(), "{unloaded:?}");
+    let begin =
+        |programs| DeepLook::begin(Duration::from_millis(200), &mut Some(programs)).unwrap();
+    let without = {
+        let _none = FewDescriptors::free(0);
+        begin(programs).end()
+    };
+    assert_eq!(without.refused.len(), 2, "{without:?}");
+    assert!(without.programs_cpu.whole().is_zero(), "{without:?}");
+    let look = begin(without.programs);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    while !look.is_over() {
+        socket.send_to(&[0; 8], socket.local_addr().unwrap()).unwrap();
+        socket.recv(&mut [0; 8]).unwrap();
+    }
+    let with = look.end();
+    assert!(with.refused.is_empty() && with.verdict.is_ok(), "{with:?}");
+    assert!(!with.programs_cpu.whole().is_zero(), "{with:?}");
 }

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rxpath_host::Root;
 use rxpath_host::lab::netns::Namespace;
 
 use super::export::Running;
@@ -109,4 +110,9 @@ fn a_deep_look_finds_the_reader_of_a_socket_whose_owner_is_hidden() {
     }
     reader.kill().unwrap();
     reader.wait().unwrap();
+    let maps = running.value("rxpath_agent_memory_bytes{kind=\"bpf_maps\"}").unwrap();
+    let cpus = Root::host().cpus("/sys/devices/system/cpu/possible").unwrap().0.len();
+    // The maps of windows grow with the CPUs.
+    let most = 16e6 * cpus.max(2) as f64 / 2.0;
+    assert!(maps > 0.0 && maps < most, "{maps} of {most} bytes");
 }

@@ -133,7 +133,9 @@ fn worst(top: usize) -> String {
     families.governed(&Governor::new(0.01));
     families.deep_looks(&mut DeepLooks::default());
     families.collect_errors(1, 1);
-    for what in ["drops by reason", "latency of stages"] {
+    for what in
+        ["drops by reason", "latency of stages", "readers in deep looks", "waits in deep looks"]
+    {
         families.not_loaded(what, "restart");
     }
     families.text().unwrap()

@@ -9,7 +9,7 @@ use rxpath_record::watch::WatchFrame;
 /// A probe that did not load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unloaded {
-    /// What is not known without it, as the gap of each frame names it.
+    /// What is not known without it, as gaps name it.
     pub what: &'static str,
     /// The kernel's words.
     pub why: String,
@@ -22,10 +22,10 @@ impl Unloaded {
     pub const RESTART: &'static str = "restart";
     /// Capabilities, and another start.
     pub const PRIVILEGE: &'static str = "privilege";
-    /// Another kernel, configuration or build: no start with these has it.
+    /// Another kernel, configuration, container or build: no start with these has it.
     pub const KERNEL: &'static str = "kernel";
 
-    pub(super) fn of(what: &'static str, error: &HostError) -> Self {
+    pub(crate) fn of(what: &'static str, error: &HostError) -> Self {
         let needs = match error {
             HostError::Denied { .. }
             | HostError::Kernel { errno: libc::EPERM | libc::EACCES, .. } => Self::PRIVILEGE,
@@ -57,7 +57,7 @@ impl Unloaded {
             Self::RESTART => "start it again later: it does not try again",
             Self::PRIVILEGE => "start it again with these rights: it does not try again",
             _ => {
-                "this kernel, its configuration or this build does not have it: a restart alone does not help"
+                "this kernel, its configuration, this container or this build does not have it: a restart alone does not help"
             }
         }
     }

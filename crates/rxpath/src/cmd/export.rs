@@ -156,9 +156,9 @@ impl ExportCommand {
         let watcher =
             LiveWatcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
         let _sole = sole.filter(|_| watcher.without_probes().is_none());
-        let unloaded = unloaded(&watcher, is_taken);
         let one_window = self.once.then_some("one window has no deep look");
-        let programs = programs(watcher.without_probes().or(one_window));
+        let (programs, of_looks) = programs(watcher.without_probes().or(one_window));
+        let unloaded = [unloaded(&watcher, is_taken), of_looks.clone()].concat();
         // What loading took, most of it the kernel's types.
         heap::release();
         // Before any thread is started, and before anybody can connect.
@@ -180,7 +180,8 @@ impl ExportCommand {
         let live = Live::new(watcher, WatchSettings::default(), window).longer_at_first(delay);
         let exporter = Exporter::new(live, page, Governor::new(self.budget), has_probes)?;
         exporter.not_loaded(&unloaded);
-        exporter.with_top(self.top).with_programs(programs).run(&self, &interrupt)
+        let exporter = exporter.with_top(self.top).with_programs(programs, &of_looks);
+        exporter.run(&self, &interrupt)
     }
 
     /// The socket, on which nobody is answered yet.
@@ -306,9 +307,9 @@ fn unloaded(watcher: &LiveWatcher, is_taken: bool) -> Vec<Unloaded> {
     taken.into_iter().chain(watcher.unloaded()).collect()
 }
 
-/// What deep looks measure with, unless there is a reason not to.
-fn programs(why_none: Option<&str>) -> Programs {
-    why_none.map_or_else(Programs::load, Programs::none)
+/// What deep looks measure with, unless there is a reason not to; and what of it did not load.
+fn programs(why_none: Option<&str>) -> (Programs, Vec<Unloaded>) {
+    why_none.map_or_else(Programs::load, |why| (Programs::none(why), Vec::new()))
 }
 
 fn refused(address: &Address, error: std::io::Error) -> Failure {

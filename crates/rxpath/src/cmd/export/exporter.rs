@@ -108,9 +108,9 @@ impl Exporter {
         self
     }
 
-    /// What deep looks measure with.
-    pub(super) fn with_programs(self, programs: Programs) -> Self {
-        Self { deeper: Deeper::new(programs), ..self }
+    /// What deep looks measure with, and what of it did not load.
+    pub(super) fn with_programs(self, programs: Programs, unloaded: &[Unloaded]) -> Self {
+        Self { deeper: Deeper::new(programs, unloaded), ..self }
     }
 
     /// What is not measured for as long as it runs.
