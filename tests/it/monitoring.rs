@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use regex_lite::Regex;
+use rxpath_export::METRICS;
 use serde_json::Value;
 
 use crate::export::{Scraper, installed, start_with, target};
@@ -98,6 +99,24 @@ fn queries() -> Vec<(String, String)> {
     queries
 }
 
+/// Pages with queries, and how these are found.
+const DOCUMENTED: [(&str, &str); 3] = [
+    ("how-to/export-to-prometheus.md", r"\? \| `([^`]+)` \|"),
+    ("how-to/run-in-kubernetes.md", r"(?s)```\n( +label_replace.+?)\n +```"),
+    ("reference/export.md", r"`(rate\([^`]+)`"),
+];
+
+/// The queries of the documents, each with its page.
+fn documented() -> Vec<(String, String)> {
+    let mut queries = Vec::new();
+    for (page, pattern) in DOCUMENTED {
+        let hits = found(pattern, &text(&format!("../docs/{page}")));
+        assert!(!hits.is_empty(), "{page}: no query");
+        queries.extend(hits.into_iter().map(|query| (page.to_owned(), query)));
+    }
+    queries
+}
+
 /// The metric that a series belongs to, or its own name.
 fn metric<'n>(series: &'n str, exported: &BTreeSet<String>) -> &'n str {
     let of_histogram = HISTOGRAM.iter().filter_map(|end| series.strip_suffix(end));
@@ -111,7 +130,7 @@ fn everything_that_is_asked_for_is_exported_or_recorded() {
     let recorded: BTreeSet<String> =
         found(r"- record: (\S+)", &text("rules.yml")).into_iter().collect();
     let mut asked = BTreeSet::new();
-    for (at, query) in queries() {
+    for (at, query) in queries().into_iter().chain(documented()) {
         for name in found(r"\b((?:\w+:)?rxpath_\w+(?::\w+)?)", &query) {
             let known = if name.contains(':') { &recorded } else { &exported };
             assert!(known.contains(metric(&name, known)), "{at}: nothing has the name {name}");
@@ -121,6 +140,28 @@ fn everything_that_is_asked_for_is_exported_or_recorded() {
     assert!(asked.len() > 20, "{asked:?}");
     let unused: Vec<_> = recorded.difference(&asked).collect();
     assert!(unused.is_empty(), "recorded under names that are not found: {unused:?}");
+}
+
+/// Prometheus takes a label that no series has, and finds nothing.
+#[test]
+fn a_query_asks_for_labels_that_its_metric_has() {
+    let (exported, selector) = (exported(), Regex::new(r"\b(rxpath_\w+)\{([^}]*)\}").unwrap());
+    // Those of a scrape, and of the buckets of a histogram.
+    let of_all = ["job", "instance", "le"];
+    let mut count = 0;
+    for (at, query) in queries().into_iter().chain(documented()) {
+        for hit in selector.captures_iter(&query) {
+            let name = metric(&hit[1], &exported);
+            let labels = METRICS.iter().find(|metric| metric.name == name).unwrap().labels;
+            for label in found(r#"(\w+)\s*(?:=~|!~|!=|=)\s*""#, &hit[2]) {
+                let label = label.as_str();
+                let is_there = of_all.contains(&label) || labels.contains(&label);
+                assert!(is_there, "{at}: {name} has no label {label}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 50, "{count}");
 }
 
 #[test]
@@ -231,12 +272,12 @@ fn promtool_takes_rules_and_panels_and_the_alerts_fire_when_they_should() {
     promtool(&program, &["check", "rules", "rules.yml", "alerts.yml"]);
     promtool(&program, &["test", "rules", "rules_test.yml"]);
     let mut file = "groups:\n- name: panels\n  rules:\n".to_owned();
-    for panel in ["host", "fleet"].into_iter().flat_map(panels) {
-        for query in panel.queries {
-            let quoted = serde_json::to_string(&filled(&query, "h")).unwrap();
-            let number = file.len();
-            file.push_str(&format!("  - {{record: 'panel{number}', expr: {quoted}}}\n"));
-        }
+    let of_panels = ["host", "fleet"].into_iter().flat_map(panels);
+    let of_panels = of_panels.flat_map(|panel| panel.queries).map(|query| filled(&query, "h"));
+    for query in of_panels.chain(documented().into_iter().map(|(_, query)| query)) {
+        let quoted = serde_json::to_string(&query).unwrap();
+        let number = file.len();
+        file.push_str(&format!("  - {{record: 'panel{number}', expr: {quoted}}}\n"));
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("panels.yml");

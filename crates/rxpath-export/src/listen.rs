@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::request::{HEAD_BYTES, HttpResponse, RenderedPages, answer};
+use crate::request::{HEAD_BYTES, HttpResponse, RenderedPages, answer, wants_body};
 
 /// Connections at once; one more closes the oldest.
 const CONNECTIONS: usize = 128;
@@ -210,7 +210,7 @@ impl Open {
             let page = page.get();
             let answer = answer(&self.head);
             self.is_refused = matches!(answer, HttpResponse::Bad | HttpResponse::Long);
-            self.reply = answer.bytes(page.as_deref());
+            self.reply = answer.bytes(page.as_deref(), wants_body(&self.head));
         }
         let reply = self.reply.as_deref().unwrap_or_default();
         while self.sent < reply.len() {

@@ -21,11 +21,8 @@ pub struct RenderedPages {
 pub enum HttpResponse {
     /// The head is not complete.
     NotYet,
-    /// The metrics; without the body when only the head was asked for.
-    Metrics {
-        /// `HEAD`.
-        head_only: bool,
-    },
+    /// The metrics.
+    Metrics,
     /// That the process lives.
     Healthy,
     /// What is measured and what is not, as JSON.
@@ -52,13 +49,12 @@ pub fn answer(received: &[u8]) -> HttpResponse {
         Err(httparse::Error::TooManyHeaders) => HttpResponse::Long,
         Err(_) => HttpResponse::Bad,
         Ok(Status::Complete(_)) => {
-            let head_only = request.method == Some("HEAD");
-            if !head_only && request.method != Some("GET") {
+            if !matches!(request.method, Some("GET" | "HEAD")) {
                 return HttpResponse::Method;
             }
             let path = request.path.unwrap_or_default();
             match path.split_once('?').map_or(path, |(path, _)| path) {
-                "/metrics" => HttpResponse::Metrics { head_only },
+                "/metrics" => HttpResponse::Metrics,
                 "/status" => HttpResponse::Status,
                 "/-/healthy" => HttpResponse::Healthy,
                 "/" => HttpResponse::Pages,
@@ -68,15 +64,20 @@ pub fn answer(received: &[u8]) -> HttpResponse {
     }
 }
 
+/// Whether an answer to this has a body. **Source** RFC 9110, 9.3.2: one to `HEAD` has none, and the length of that to `GET`.
+pub(crate) fn wants_body(received: &[u8]) -> bool {
+    !received.starts_with(b"HEAD ")
+}
+
 impl HttpResponse {
     /// The bytes to send, with the page that is asked for; `None` while the head is not complete.
-    pub(crate) fn bytes(self, shown: Option<&RenderedPages>) -> Option<Vec<u8>> {
+    pub(crate) fn bytes(self, shown: Option<&RenderedPages>, with_body: bool) -> Option<Vec<u8>> {
         let not_yet =
             ("503 Service Unavailable", "text/plain", "the first window is not over yet\n");
         let plain = "text/plain; charset=utf-8";
         let (status, kind, body) = match self {
             Self::NotYet => return None,
-            Self::Metrics { .. } => shown.map_or(not_yet, |shown| {
+            Self::Metrics => shown.map_or(not_yet, |shown| {
                 ("200 OK", "text/plain; version=0.0.4; charset=utf-8", &shown.metrics)
             }),
             Self::Status => {
@@ -96,7 +97,7 @@ impl HttpResponse {
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{allow}Connection: close\r\n\r\n"
         );
-        let body = if self == (Self::Metrics { head_only: true }) { "" } else { body };
+        let body = if with_body { body } else { "" };
         Some([head.as_bytes(), body.as_bytes()].concat())
     }
 }
@@ -110,15 +111,12 @@ mod tests {
     #[test]
     fn each_request_has_its_answer() {
         let get = |path: &str| answer(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
-        assert_eq!(get("/metrics?x=1"), HttpResponse::Metrics { head_only: false });
+        assert_eq!(get("/metrics?x=1"), HttpResponse::Metrics);
         assert_eq!(get("/status"), HttpResponse::Status);
         assert_eq!(get("/-/healthy"), HttpResponse::Healthy);
         assert_eq!(get("/"), HttpResponse::Pages);
         assert_eq!(get("/../etc/passwd"), HttpResponse::Unknown);
-        assert_eq!(
-            answer(b"HEAD /metrics HTTP/1.0\r\n\r\n"),
-            HttpResponse::Metrics { head_only: true }
-        );
+        assert_eq!(answer(b"HEAD /metrics HTTP/1.0\r\n\r\n"), HttpResponse::Metrics);
         assert_eq!(answer(b"POST /metrics HTTP/1.1\r\n\r\n"), HttpResponse::Method);
         assert_eq!(answer(b"\x16\x03\x01\x02\x00 TLS"), HttpResponse::Bad);
         assert_eq!(answer(b"GET /metrics HTTP/1.1\r\nHost"), HttpResponse::NotYet);
@@ -130,20 +128,37 @@ mod tests {
 
     #[test]
     fn before_the_first_window_there_is_no_page() {
-        let wanted = HttpResponse::Metrics { head_only: false };
-        let text = String::from_utf8(wanted.bytes(None).unwrap()).unwrap();
+        let of = |wanted: HttpResponse, shown: Option<&RenderedPages>| {
+            String::from_utf8(wanted.bytes(shown, true).unwrap()).unwrap()
+        };
+        let text = of(HttpResponse::Metrics, None);
         assert!(text.starts_with("HTTP/1.1 503 "), "{text}");
         let shown = RenderedPages { metrics: "a 1\n".into(), status: "{}".into() };
-        let text = String::from_utf8(HttpResponse::Status.bytes(Some(&shown)).unwrap()).unwrap();
+        let text = of(HttpResponse::Status, Some(&shown));
         assert!(text.contains("application/json") && text.ends_with("\r\n\r\n{}"), "{text}");
-        let text = String::from_utf8(wanted.bytes(Some(&shown)).unwrap()).unwrap();
+        let text = of(HttpResponse::Metrics, Some(&shown));
         assert!(text.ends_with("Content-Length: 4\r\nConnection: close\r\n\r\na 1\n"), "{text}");
+    }
+
+    #[test]
+    fn an_answer_to_head_has_the_length_of_the_page_and_no_body() {
+        let shown = RenderedPages { metrics: "a 1\n".into(), status: "{}".into() };
+        for path in ["/metrics", "/status", "/-/healthy", "/", "/none"] {
+            let [whole, head] = ["GET", "HEAD"].map(|method| {
+                let request = format!("{method} {path} HTTP/1.1\r\nHost: h\r\n\r\n");
+                let (request, shown) = (request.as_bytes(), Some(&shown));
+                String::from_utf8(answer(request).bytes(shown, wants_body(request)).unwrap())
+                    .unwrap()
+            });
+            let (of_whole, body) = whole.split_once("\r\n\r\n").unwrap();
+            assert!(!body.is_empty() && head == format!("{of_whole}\r\n\r\n"), "{path}: {head}");
+        }
     }
 
     proptest! {
         #[test]
         fn any_bytes_have_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = answer(&bytes).bytes(Some(&RenderedPages::default()));
+            let _ = answer(&bytes).bytes(Some(&RenderedPages::default()), wants_body(&bytes));
         }
     }
 }
