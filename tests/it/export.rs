@@ -1,7 +1,7 @@
 //! `rxpath export` without root: the page by port, socket and file, and what is refused.
 
-use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::{self, DirEntry};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -154,6 +154,24 @@ fn a_scraper_sees_counters_that_grow_and_a_signal_ends_it() {
     assert!(told(&second).contains("--listen names another address"), "{}", told(&second));
     kill(Pid::from_raw(running.0.id() as i32), Signal::SIGTERM).unwrap();
     assert_eq!(running.0.wait().unwrap().code(), Some(128 + 15));
+}
+
+/// One makes windows, one answers, and one waits for signals.
+#[test]
+fn it_has_three_threads_however_many_connect() {
+    let (running, address) = start("127.0.0.1:0");
+    let connect = |_| TcpStream::connect(target(&address)).unwrap();
+    let silent: Vec<TcpStream> = (0..50).map(connect).collect();
+    // The connections that came before this one are taken.
+    assert!(get(&address).starts_with("HTTP/1.1 "));
+    let tasks = fs::read_dir(format!("/proc/{}/task", running.0.id())).unwrap();
+    let name = |task: io::Result<DirEntry>| fs::read_to_string(task.ok()?.path().join("comm")).ok();
+    let mut names: Vec<String> = tasks.filter_map(name).collect();
+    // A loss on this machine has one for three seconds.
+    names.retain(|name| name != "rxpath-deep\n");
+    names.sort();
+    assert_eq!(names, ["rxp-export\n", "rxpath\n", "rxpath-signals\n"]);
+    drop(silent);
 }
 
 /// The value of the only series that answers a query.
