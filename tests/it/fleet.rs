@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rxpath_core::Envelope;
+use rxpath_tune::verify::{Standing, Verified};
 use serde_json::{Value, json};
 
 use crate::export::installed;
@@ -107,6 +109,40 @@ fn the_queries_find_what_is_odd_and_what_changed() {
     assert_eq!((&unjudged[0]["reason"], &unjudged[0]["hosts"]), (&json!("denied"), &json!(4)));
     let files = fs::read_dir(root().join("fleet/queries")).unwrap().count();
     assert_eq!(files, 6, "a query without a test");
+}
+
+#[test]
+fn the_query_over_tuned_hosts_has_what_does_not_hold_first() {
+    let Some(program) = duckdb() else {
+        return crate::skip::skip("duckdb", "no duckdb on this machine");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("tune")).unwrap();
+    let change = |target: &str, now: Option<&str>, standing: Standing| Verified {
+        target: target.into(),
+        asked: "4096".into(),
+        now: now.map(str::to_owned),
+        standing,
+    };
+    let write = |host: &str, changes: Vec<Verified>| {
+        let answer = Envelope::new("tune-verify", json!({"id": null}), changes, Vec::new());
+        let file = dir.path().join(format!("tune/{host}.json"));
+        fs::write(file, serde_json::to_string_pretty(&answer).unwrap()).unwrap();
+    };
+    let unread = Standing::Unread { why: "no such device".into() };
+    let of_a = [
+        change("eth0/rings/rx", Some("4096"), Standing::Holds),
+        change("eth1/rings/rx", None, unread),
+    ];
+    write("a", of_a.into());
+    write("b.example", vec![change("eth0/rings/rx", Some("512"), Standing::Drifted)]);
+    write("unchanged", Vec::new());
+    let rows = rows(&program, "tune.sql", dir.path());
+    let of = |key: &str| -> Vec<Value> { rows.iter().map(|row| row[key].clone()).collect() };
+    assert_eq!(of("host"), ["b.example", "a", "a"], "{rows:?}");
+    assert_eq!(of("state"), ["drifted", "unread", "holds"], "{rows:?}");
+    assert_eq!(of("now"), [json!("512"), Value::Null, json!("4096")], "{rows:?}");
+    assert_eq!(of("why"), [Value::Null, json!("no such device"), Value::Null], "{rows:?}");
 }
 
 /// A run of testdata as a host's, changed before it is written.
