@@ -16,4 +16,4 @@ pub use binaries::{ARCHITECTURES, Binaries, Binary, Given};
 pub use destination::{Destination, Directory};
 pub use inventory::{HostEntry, Inventory, Role, Sudo};
 pub use program::ProgramFile;
-pub use refusal::{HostRefusal, RefusingHost, refusal};
+pub use refusal::{HostRefusal, RefusingHost, known_refusal, passes, refusal};

@@ -26,6 +26,8 @@ pub struct RefusingHost<'a> {
     pub dir: Option<&'a str>,
     /// What needs root there, as `observe.steal needs root`; empty where nothing is known of it.
     pub needs_root: &'a str,
+    /// How long its endpoint was waited for, if it did not start in time. **Unit** s.
+    pub waited_s: Option<u64>,
 }
 
 /// What is said for words of ssh or of a shell.
@@ -36,6 +38,9 @@ struct Known {
     words: Vec<String>,
     text: String,
     hint: String,
+    /// Another attempt may succeed in a moment.
+    #[serde(default)]
+    passes: bool,
 }
 
 /// All of them: `refusals.toml`.
@@ -53,20 +58,35 @@ fn read() -> Refusals {
     read.unwrap_or_else(|why| panic!("refusals.toml: {why}"))
 }
 
+fn find(said: &str) -> Option<&'static Known> {
+    REFUSALS.known.iter().find(|known| known.words.iter().all(|word| said.contains(word)))
+}
+
+/// Whether these words are of a refusal after which another attempt may succeed in a moment: sshd drops connections beyond
+/// `MaxStartups` until others have logged in.
+pub fn passes(said: &str) -> bool {
+    find(said).is_some_and(|known| known.passes)
+}
+
 /// What the words of ssh or of the shell there mean.
 pub fn refusal(host: &RefusingHost<'_>, said: &str) -> HostRefusal {
     let (alias, ssh) = (host.alias, host.ssh);
-    let fits = |known: &&Known| known.words.iter().all(|word| said.contains(word));
-    let known = REFUSALS.known.iter().find(fits);
-    let Some(known) = known else {
+    known_refusal(host, said).unwrap_or_else(|| {
         let said = if said.trim().is_empty() { "nothing" } else { said.trim() };
-        return HostRefusal {
+        let within = host.waited_s.map(|s| format!(" within {s} s")).unwrap_or_default();
+        HostRefusal {
             text: format!(
-                "{alias}: the endpoint did not start; ssh and the shell there said: {said}"
+                "{alias}: the endpoint did not start{within}; ssh and the shell there said: {said}"
             ),
             hint: format!("try: ssh {ssh} true"),
-        };
-    };
+        }
+    })
+}
+
+/// The same; nothing for words that are not known.
+pub fn known_refusal(host: &RefusingHost<'_>, said: &str) -> Option<HostRefusal> {
+    let (alias, ssh) = (host.alias, host.ssh);
+    let known = find(said)?;
     let found = |line: &&str| known.words.iter().any(|word| line.contains(word));
     let why = said.split(['\n', '|']).map(str::trim).find(found).unwrap_or_default();
     let root = if host.needs_root.is_empty() { "root is needed" } else { host.needs_root };
@@ -77,7 +97,8 @@ pub fn refusal(host: &RefusingHost<'_>, said: &str) -> HostRefusal {
             .replace("{root}", root)
             .replace("{why}", why)
     };
-    HostRefusal { text: format!("{alias}: {}", filled(&known.text)), hint: filled(&known.hint) }
+    let text = format!("{alias}: {}", filled(&known.text));
+    Some(HostRefusal { text, hint: filled(&known.hint) })
 }
 
 #[cfg(test)]
@@ -135,6 +156,61 @@ mod tests {
         let (text, _) = told("kex_exchange_identification: read: Connection reset by peer");
         assert!(text.contains("sshd refuses new connections"), "{text}");
         assert!(told("").0.ends_with("said: nothing"));
+    }
+
+    #[test]
+    fn a_jump_host_that_does_not_reach_a_host_is_not_an_sshd_that_refuses_connections() {
+        let host = RefusingHost { alias: "sut", ssh: "sut.lab", ..RefusingHost::default() };
+        let refused = "kex_exchange_identification: Connection closed by remote host";
+        let closed = "Connection closed by UNKNOWN port 65535";
+        let route = "channel 0: open failed: connect failed: No route to host";
+        let jump = "ssh: connect to host jump.lab port 22: Connection refused";
+        let name = "ssh: Could not resolve hostname jump.lab: Name or service not known";
+        for (first, what) in [
+            (
+                format!("{route} | stdio forwarding failed"),
+                format!("the jump host does not reach it ({route})"),
+            ),
+            (
+                "stdio forwarding failed".to_owned(),
+                "the jump host does not reach it (stdio forwarding failed)".to_owned(),
+            ),
+            (jump.to_owned(), format!("no answer to ssh ({jump})")),
+            (name.to_owned(), format!("ssh does not know the host ({name})")),
+        ] {
+            let said = format!("{first} | {refused} | {closed}");
+            assert_eq!(refusal(&host, &said).text, format!("sut: {what}"));
+            assert!(!passes(&said), "{said}");
+        }
+        let said = format!("{refused} | Connection closed by 192.0.2.1 port 22");
+        let what = format!("sut: sshd refuses new connections, tried 3 times ({refused})");
+        assert!(refusal(&host, &said).text == what && passes(&said));
+        assert!(!passes("Host key verification failed.") && !passes("Welcome."));
+    }
+
+    #[test]
+    fn an_agent_with_too_many_keys_and_a_start_that_takes_too_long_are_named() {
+        let host = RefusingHost { alias: "sut", ssh: "sut.lab", ..RefusingHost::default() };
+        let said = "Received disconnect from 192.0.2.1 port 22:2: Too many authentication failures";
+        let found = refusal(&host, said);
+        assert_eq!(found.text, format!("sut: ssh offered more keys than that sshd takes ({said})"));
+        assert!(found.hint.contains("sut.lab in ~/.ssh/config: IdentityFile"), "{found:?}");
+        let late = RefusingHost { waited_s: Some(30), ..host };
+        let what = "sut: the endpoint did not start within 30 s; ssh and the shell there said: ";
+        assert_eq!(refusal(&late, "Welcome.").text, format!("{what}Welcome."));
+    }
+
+    #[test]
+    fn a_network_namespace_that_cannot_be_entered_is_named_with_its_key() {
+        let host = RefusingHost { alias: "sut", ..RefusingHost::default() };
+        let missing =
+            "rxpath: --netns lab: /run/netns/lab is not a network namespace: No such file";
+        let found = refusal(&host, missing);
+        assert_eq!(found.text, format!("sut: its network namespace cannot be used ({missing})"));
+        assert!(found.hint.contains("change hosts.sut.netns"), "{found:?}");
+        let refused = "rxpath: cannot enter it | hint: only root can enter another network namespace: run as root";
+        assert_eq!(refusal(&host, refused).text, "sut: hosts.sut.netns needs root there");
+        assert_eq!(known_refusal(&host, "Welcome."), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use rxpath_remote::HostRefusal;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use self::no_start::NoStart;
 use self::program::{Ending, Remote};
 use super::clock::{ClockBounds, ClockPair, EXCHANGES, Exchange};
 use super::lease::Lease;
@@ -24,6 +25,7 @@ use crate::clock::monotonic_ns;
 use crate::error::LabError;
 
 mod load;
+mod no_start;
 mod program;
 
 /// How long a request may take that only reads or starts something.
@@ -70,17 +72,6 @@ pub struct PendingAnswer {
     answer: Receiver<Answered>,
 }
 
-/// What an endpoint that did not start left behind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoStart {
-    /// What its shell printed before the marker should have come.
-    pub printed: String,
-    /// The last lines of its standard error.
-    pub last_words: String,
-    /// How its transport ended; `None` if it did not.
-    pub status: Option<i32>,
-}
-
 impl Client {
     /// Starts `transport`, whose standard input and output are the endpoint's, and waits for the endpoint.
     ///
@@ -122,16 +113,18 @@ impl Client {
             next_request: AtomicU64::new(1),
             next_program: AtomicU32::new(1),
         };
-        if ready.recv_timeout(limit).is_ok() {
+        let found = ready.recv_timeout(limit);
+        if found.is_ok() {
             client.keep_alive();
             return Ok(Ok(client));
         }
+        let is_late = found == Err(RecvTimeoutError::Timeout);
         let status = client.end();
         if let Some(reader) = stderr.filter(|_| status.is_some()) {
             let _ = reader.join();
         }
         let printed = locked(&client.shared.noise).trim().to_owned();
-        Ok(Err(NoStart { printed, last_words: client.shared.words(), status }))
+        Ok(Err(NoStart { printed, last_words: client.shared.words(), status, is_late }))
     }
 
     /// Starts another endpoint on the same host, by the words that started this one; nothing if it does not start. This one
@@ -401,15 +394,19 @@ mod tests {
 
     #[test]
     fn what_a_login_shell_prints_is_skipped_before_the_marker_and_shown_without_it() {
-        let start = |script: &str| {
+        let start = |script: &str, limit: Duration| {
             let mut transport = Command::new("sh");
             transport.args(["-c", script]);
-            Client::start("sut", transport, PROMPT).unwrap()
+            Client::start("sut", transport, limit).unwrap()
         };
-        assert!(start(&format!("echo Welcome; echo '{MARKER}'; cat")).is_ok());
-        let said = start("echo Welcome; echo 'no such program' >&2; exit 3").err().unwrap();
-        let last_words = "no such program".to_owned();
-        assert_eq!(said, NoStart { printed: "Welcome".into(), last_words, status: Some(3) });
+        assert!(start(&format!("echo Welcome; echo '{MARKER}'; cat"), PROMPT).is_ok());
+        let ends = "echo Welcome; echo 'no such program' >&2; exit 3";
+        let said = start(ends, PROMPT).err().unwrap();
+        let (printed, last_words) = ("Welcome".to_owned(), "no such program".to_owned());
+        assert_eq!(said, NoStart { printed, last_words, status: Some(3), is_late: false });
+        // A login shell that waits for its user.
+        let waits = start("cat", Duration::from_millis(50)).err().unwrap();
+        assert!(waits.is_late && waits.status == Some(0), "{waits:?}");
     }
 
     #[test]

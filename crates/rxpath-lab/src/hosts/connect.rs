@@ -1,5 +1,6 @@
 //! From an entry of the inventory to a connected endpoint; sends a build of this program where it is not there yet.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
@@ -10,8 +11,8 @@ use rxpath_host::read::nic::losses::CardCounters;
 use rxpath_remote::inventory::{HostEntry, Reach};
 use rxpath_remote::ssh::{self, StartWords};
 use rxpath_remote::{
-    ARCHITECTURES, Binaries, Binary, Destination, Directory, HostRefusal, RefusingHost, refusal,
-    ship,
+    ARCHITECTURES, Binaries, Binary, Destination, Directory, HostRefusal, RefusingHost,
+    known_refusal, passes, refusal, ship,
 };
 
 use super::ConnectedHost;
@@ -161,9 +162,13 @@ fn local(alias: &str, entry: &HostEntry, binaries: &Binaries) -> Result<Client, 
         command.args(["--netns", netns]);
     }
     let started = Client::start(alias, command, START_LIMIT)?;
-    started.map_err(|no_start| LabError::CannotRun {
-        what: format!("{alias}: the endpoint did not start: {}", no_start.last_words),
-        hint: String::new(),
+    started.map_err(|no_start| {
+        let host = RefusingHost { alias, ..RefusingHost::default() };
+        let found = known_refusal(&host, &no_start.words());
+        refused(found.unwrap_or_else(|| HostRefusal {
+            text: format!("{alias}: the endpoint did not start: {}", no_start.last_words),
+            hint: String::new(),
+        }))
     })
 }
 
@@ -190,7 +195,8 @@ fn over_ssh(
             netns: entry.netns.as_deref(),
             build: binaries.build(),
         };
-        let no_start = match Client::start(alias, ssh::start(destination, &words), START_LIMIT)? {
+        let started = Client::start(alias, ssh::start(destination, &words), START_LIMIT);
+        let no_start = match started.map_err(|error| without_ssh(alias, error))? {
             Ok(client) => return Ok(client),
             Err(no_start) => no_start,
         };
@@ -215,8 +221,9 @@ fn over_ssh(
                     ssh: destination.as_str(),
                     dir: dir.map(Directory::as_str),
                     needs_root: root.unwrap_or_default(),
+                    waited_s: no_start.is_late.then_some(START_LIMIT.as_secs()),
                 };
-                return Err(refused(refusal(&host, &words_of(&no_start))));
+                return Err(refused(refusal(&host, &no_start.words())));
             }
         }
     }
@@ -252,14 +259,21 @@ fn mb(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// Everything that ssh and the shell there said.
-fn words_of(no_start: &NoStart) -> String {
-    let parts = [no_start.last_words.as_str(), no_start.printed.as_str()];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" | ")
+fn is_throttled(no_start: &NoStart) -> bool {
+    no_start.status == Some(OF_SSH) && passes(&no_start.last_words)
 }
 
-fn is_throttled(no_start: &NoStart) -> bool {
-    no_start.status == Some(OF_SSH) && no_start.last_words.contains("kex_exchange_identification")
+/// Why ssh was not started; a machine without it is named so.
+fn without_ssh(alias: &str, error: LabError) -> LabError {
+    match error {
+        LabError::Start { source, .. } if source.kind() == ErrorKind::NotFound => {
+            LabError::CannotRun {
+                what: format!("{alias}: there is no ssh on this machine"),
+                hint: "install OpenSSH's client (openssh-client, openssh-clients)".into(),
+            }
+        }
+        other => other,
+    }
 }
 
 /// A host for whose architecture there is no build.
