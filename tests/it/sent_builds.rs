@@ -218,6 +218,38 @@ fn a_host_that_refuses_connections_for_a_moment_is_tried_three_times() {
 }
 
 #[test]
+fn a_host_that_its_jump_host_does_not_reach_is_named_at_the_first_attempt() {
+    let site = Site::new();
+    let count = site.path("count");
+    let route = "channel 0: open failed: connect failed: No route to host";
+    site.script(
+        "ssh",
+        &format!(
+            "echo x >> {}\necho '{route}' >&2\necho 'stdio forwarding failed' >&2\n\
+             echo 'kex_exchange_identification: Connection closed by remote host' >&2; exit 255",
+            count.display()
+        ),
+    );
+    let refused = site.doctor(&[]);
+    let text = format!(
+        "rxpath: sut: the jump host does not reach it ({route})\nhint: try: ssh sut true\n"
+    );
+    assert_eq!((refused.status.code(), told(&refused)), (Some(3), text));
+    assert_eq!(fs::read_to_string(count).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn a_machine_without_ssh_is_named() {
+    let site = Site::new();
+    let mut command = Command::new(site.path("rxpath"));
+    command.args(["doctor", "--host", "sut"]).env("PATH", site.path("nothing"));
+    let refused = command.output().unwrap();
+    let text = "rxpath: sut: there is no ssh on this machine\n\
+                hint: install OpenSSH's client (openssh-client, openssh-clients)\n";
+    assert_eq!((refused.status.code(), told(&refused)), (Some(3), text.to_owned()));
+}
+
+#[test]
 fn root_that_is_not_given_is_named_with_what_to_do() {
     let site = Site::new();
     // Root needs no sudo.

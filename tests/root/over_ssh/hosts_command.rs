@@ -71,6 +71,21 @@ fn hosts_that_cannot_be_used_are_named_with_what_to_do() {
         "try: ssh silent.lab true",
     );
     refused(
+        &good.replace("role = \"sender\"", "role = \"sender\"\nnetns = \"nosuch\""),
+        "gen1: its network namespace cannot be used (rxpath: --netns nosuch: ",
+        "hosts.gen1.netns",
+    );
+    refused(
+        &good.replace("ssh = \"gen1.lab\"", "ssh = \"behind.lab\""),
+        "gen1: the jump host does not reach it (channel 0: open failed: ",
+        "try: ssh behind.lab true",
+    );
+    refused(
+        &good.replace("ssh = \"gen1.lab\"", "ssh = \"cut.lab\""),
+        "gen1: no answer to ssh (ssh: connect to host 10.78.1.2 port 2222: Connection refused)",
+        "try: ssh cut.lab true",
+    );
+    refused(
         &good.replace("10.78.3.2", "10.78.2.2"),
         "gen1 has no route to 10.78.2.2",
         "give both hosts addresses of one network",

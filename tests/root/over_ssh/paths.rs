@@ -60,6 +60,15 @@ fn a_router_that_no_route_shows_is_found_by_the_hops_that_probes_take() {
 }
 
 #[test]
+fn a_route_by_a_router_is_refused_unless_more_hops_are_allowed() {
+    let Some(site) = site() else { return };
+    site.inside("gen1", &["ip", "route", "add", "10.78.2.0/24", "via", "10.78.1.1"]);
+    let file = site.write("routed.toml", &site.read_inventory().replace("10.78.3.2", "10.78.2.2"));
+    let check = refused(&site, &file, "gen1 -> sut takes a router, and network.hops is 1");
+    assert!(check.errors.contains("network.hops = 2 or more"), "{check:?}");
+}
+
+#[test]
 fn a_closed_port_is_said_with_the_place_up_to_which_packets_come() {
     let Some(site) = site() else { return };
     let out = site.path("runs");
@@ -100,6 +109,11 @@ fn of_two_receivers_the_one_that_is_not_reached_is_named() {
     assert!(check.errors.contains(what), "{check:?}");
     assert!(check.printed.contains("ready: gen1 -> sut ("), "{check:?}");
     assert!(check.printed.contains("not ready: sut2\n"), "{check:?}");
+    // A sender has one device.
+    let text = std::fs::read_to_string(inventory).unwrap().replace("10.78.5.2", "10.78.3.2");
+    let apart = site.write("apart.toml", &text);
+    let check = refused(&site, &apart, "gen1 would send to sut by data and to sut2 by lan");
+    assert!(check.errors.contains("addresses of its network"), "{check:?}");
 }
 
 /// The receiver answers for all its addresses on each of its devices, as Linux does by default.

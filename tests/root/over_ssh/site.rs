@@ -124,6 +124,11 @@ impl Site {
         config += &host("changed.lab", "10.78.1.2", "id_ed25519", "changed_hosts");
         config += &host("nokey.lab", "10.78.1.2", "other_key", "known_hosts");
         config += &host("silent.lab", "10.78.1.3", "id_ed25519", "known_hosts");
+        // Behind a jump host that has no route to it, and behind one that does not answer.
+        for (name, jump) in [("behind.lab", "sut.lab"), ("cut.lab", "gen1.lab:2222")] {
+            config += &host(name, "10.78.1.2", "id_ed25519", "known_hosts");
+            config += &format!("ProxyJump {jump}\n");
+        }
         config += "Host *\nUser root\nIdentitiesOnly yes\nIdentityAgent none\nStrictHostKeyChecking yes\n\
                    GlobalKnownHostsFile /dev/null\nConnectTimeout 2\n";
         let config = self.write("ssh_config", &config);

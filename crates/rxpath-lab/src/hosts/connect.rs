@@ -15,8 +15,8 @@ use rxpath_remote::{
     known_refusal, passes, refusal, ship,
 };
 
-use super::ConnectedHost;
 use super::privilege::RootNeeds;
+use super::{ConnectedHost, devices};
 use crate::endpoint::client::{Client, NoStart};
 use crate::endpoint::programs::locked;
 use crate::endpoint::wire::{DeviceFacts, Hello, HostAsk};
@@ -129,6 +129,7 @@ fn one(
     if let Some([what, hint]) = &hello.left.refused {
         return Err(LabError::CannotRun { what: format!("{alias}: {what}"), hint: hint.clone() });
     }
+    devices::check_named(alias, entry, &hello.devices)?;
     let clock = client.clock()?;
     Ok(ConnectedHost {
         card: CardCounters::default(),

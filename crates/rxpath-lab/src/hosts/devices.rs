@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use rxpath_remote::inventory::HostEntry;
+
 use super::fault::cannot;
 use crate::endpoint::wire::DeviceFacts;
 use crate::error::LabError;
@@ -13,7 +15,23 @@ pub(super) fn listed(devices: &[DeviceFacts]) -> String {
         format!("{} ({})", addresses.join(", "), device.name)
     };
     let with = devices.iter().filter(|device| !device.addresses.is_empty());
-    with.map(one).collect::<Vec<_>>().join(", ")
+    let all: Vec<String> = with.map(one).collect();
+    if all.is_empty() { "no address".into() } else { all.join(", ") }
+}
+
+/// Refuses a device that the inventory names and its host does not have.
+pub(super) fn check_named(
+    alias: &str,
+    entry: &HostEntry,
+    devices: &[DeviceFacts],
+) -> Result<(), LabError> {
+    let has = |name: &str| devices.iter().any(|device| device.name == name);
+    let Some(wanted) = entry.dev.as_deref().filter(|wanted| !has(wanted)) else { return Ok(()) };
+    let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+    Err(cannot(
+        format!("{alias} has no device {wanted}"),
+        format!("change hosts.{alias}.dev; it has {}", names.join(", ")),
+    ))
 }
 
 /// A device that packets can leave by and come in.

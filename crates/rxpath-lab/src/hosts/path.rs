@@ -264,4 +264,39 @@ mod tests {
         let told = distinct(&[("sut", &one[..]), ("sut2", &six[..])]).unwrap_err().to_string();
         assert!(told.contains("sut is reached at 192.0.2.1, and sut2 at 2001:db8::1"), "{told}");
     }
+    #[test]
+    fn addresses_that_do_not_fit_the_devices_of_a_receiver_are_named() {
+        let device = |index: u32, name: &str, address: &str| DeviceFacts {
+            index,
+            name: name.into(),
+            addresses: vec![address.parse().unwrap()],
+            is_up: true,
+            ..DeviceFacts::default()
+        };
+        let devices = vec![device(1, "ens1", "192.0.2.1"), device(2, "ens2", "198.51.100.1")];
+        let hello = Hello { devices, ..Hello::default() };
+        let found = |keys: &str| {
+            let text = format!(
+                "[hosts.gen1]\nssh = \"local\"\nrole = \"sender\"\n\
+                 [hosts.sut]\nssh = \"local\"\nrole = \"receiver\"\n{keys}\n"
+            );
+            let entry = Inventory::parse(&text, "lab.toml").unwrap().hosts["sut"].clone();
+            receiving("sut", &hello, &entry, entry.addr[0])
+        };
+        let (device, addresses) = found("addr = [\"192.0.2.1\"]").unwrap();
+        assert_eq!((device.name.as_str(), addresses.len()), ("ens1", 1));
+        let told = |keys: &str| {
+            let error = found(keys).unwrap_err();
+            (error.to_string(), error.hint().to_owned())
+        };
+        let (text, hint) = told("addr = [\"192.0.2.1\", \"198.51.100.1\"]");
+        assert_eq!(text, "sut: 192.0.2.1 and 198.51.100.1 are on different devices");
+        assert_eq!(hint, "give addresses of one device as hosts.sut.addr");
+        let (text, hint) = told("addr = [\"192.0.2.1\"]\ndev = \"ens2\"");
+        assert_eq!(text, "sut: 192.0.2.1 is on ens1, not on ens2");
+        assert_eq!(hint, "change hosts.sut.dev or hosts.sut.addr");
+        let (text, hint) = told("addr = [\"203.0.113.1\"]");
+        assert_eq!(text, "sut does not have the address 203.0.113.1");
+        assert_eq!(hint, "it has 192.0.2.1 (ens1), 198.51.100.1 (ens2)");
+    }
 }
