@@ -1,6 +1,7 @@
 //! The documents: their links lead somewhere, their command lines run, their tables are those of the code.
 
 mod commands;
+mod failures;
 mod links;
 mod reference;
 

@@ -17,6 +17,7 @@ use super::outlet::json;
 use crate::error::LabError;
 
 mod left;
+mod ssh_link;
 
 pub use left::{LeftSettings, OpenJournal, UnreadJournals};
 
@@ -146,7 +147,7 @@ impl HostSettings {
         let (planned, is_whole) = self.planned(sets.iter().flat_map(set).collect())?;
         let left_out = planned.left_out;
         let refused = if is_whole { String::new() } else { self.refused(sets, &left_out)? };
-        Ok(PlannedSettings { steps: planned.step, refused, file: planned.file })
+        ssh_link::spared(PlannedSettings { steps: planned.step, refused, file: planned.file })
     }
 
     fn advice(&self, device: &str, goal: Option<&str>) -> Result<PlannedSettings, LabError> {
