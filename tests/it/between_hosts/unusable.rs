@@ -20,6 +20,15 @@ fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
     let (code, text) = check("role = \"sender\"", "role = \"sender\"\nnetns = \"nosuch\"");
     let what = "gen1: its network namespace cannot be used (rxpath: --netns nosuch: ";
     assert!(code == Some(3) && text.contains(what), "{text}");
+    let file = inventory(
+        dir.path(),
+        &INVENTORY.replace("127.0.0.1\"]", "127.0.0.1\"]\nnetns = \"nosuch\""),
+    );
+    let cleaned = rxpath(&["hosts", "cleanup", &file, "--dry-run"]);
+    let printed = String::from_utf8_lossy(&cleaned.stdout);
+    assert_eq!(cleaned.status.code(), Some(5), "{}", told(&cleaned));
+    let what = "sut: its network namespace cannot be used (rxpath: --netns nosuch: ";
+    assert!(printed.contains(what) && printed.contains("change hosts.sut.netns"), "{printed}");
     let other = "[hosts.other]\nssh = \"local\"\nrole = \"receiver\"\naddr = [\"127.0.0.1\"]\n";
     let (code, text) = check("[hosts.sut]", &format!("{other}[hosts.sut]"));
     assert!(

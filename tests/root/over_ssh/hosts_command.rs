@@ -98,6 +98,28 @@ fn hosts_that_cannot_be_used_are_named_with_what_to_do() {
 }
 
 #[test]
+fn a_command_that_is_killed_on_its_host_or_whose_host_is_lost_says_so() {
+    let Some(site) = site() else { return };
+    let there = " watch --json --no-bpf";
+    let start = || {
+        let run = site.start(&["watch", "--host", "sut.lab", "--json", "--no-bpf"]);
+        site.wait_for("sut", there);
+        run
+    };
+    let run = start();
+    site.kill_in("sut", there);
+    let killed = run.wait();
+    let what = "rxpath: sut.lab: the command there was ended by signal 9\n";
+    assert!(killed.code == Some(5) && killed.errors.contains(what), "{killed:?}");
+    let run = start();
+    site.kill_endpoint("sut");
+    let lost = run.wait();
+    let what = "rxpath: sut.lab was lost: its connection ended\n";
+    assert!(lost.code == Some(5) && lost.errors.contains(what), "{lost:?}");
+    site.wait_for_none("sut", "/rxpath ");
+}
+
+#[test]
 fn the_clock_of_a_host_a_day_ahead_is_known_to_less_than_its_round_trip() {
     let Some(site) = site() else { return };
     let check = site.rxpath(&["hosts", "check", &site.inventory, "--json"]);

@@ -2,6 +2,7 @@
 //! prints is printed here.
 
 use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 
 use nix::sys::signal::Signal;
@@ -59,7 +60,7 @@ impl OnHost {
         let client = Arc::new(client);
         let started =
             client.launch(words, (String::new(), 0), HostClock::default()).map_err(failure)?;
-        follow(started, &interrupt)
+        follow(started, &host, &interrupt)
     }
 }
 
@@ -84,13 +85,13 @@ fn remote_words(all: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// Prints what the program prints until it ends, and ends as it does.
-fn follow(mut started: Started, interrupt: &Interrupt) -> Outcome {
+fn follow(mut started: Started, host: &str, interrupt: &Interrupt) -> Outcome {
     let printing = started.stdout.take().map(|from| passed_on(from, io::stdout()));
     let telling = started.stderr.take().map(|from| passed_on(from, io::stderr()));
     let mut is_interrupted = false;
-    let status = loop {
-        if let Some(status) = started.process.try_wait()? {
-            break status;
+    let ended = loop {
+        if let Some(ended) = started.process.try_wait().transpose() {
+            break ended;
         }
         if interrupt.caught().is_some() && !is_interrupted {
             is_interrupted = true;
@@ -102,11 +103,14 @@ fn follow(mut started: Started, interrupt: &Interrupt) -> Outcome {
     for reader in [printing, telling].into_iter().flatten() {
         let _ = reader.join();
     }
+    // An error is a host that was lost.
+    let status = ended.map_err(|lost| Failure::new(Exit::Partial, lost))?;
     Ok(match (status.code(), interrupt.caught()) {
         (Some(code), _) => Exit::Command(code as u8),
         (None, Some(signal)) => Exit::Signal(signal),
         (None, None) => {
-            crate::note!("rxpath: host: the connection ended before the command did");
+            let signal = status.signal().unwrap_or_default();
+            crate::note!("rxpath: {host}: the command there was ended by signal {signal}");
             Exit::Partial
         }
     })

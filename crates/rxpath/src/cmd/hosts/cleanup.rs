@@ -118,7 +118,10 @@ impl CleanupHosts {
             }
             Ok(())
         });
-        host.failure = looked.err().map(|error| error.to_string());
+        host.failure = looked.err().map(|error| match error.hint() {
+            "" => error.to_string(),
+            hint => format!("{error}; {hint}"),
+        });
         host
     }
 }
