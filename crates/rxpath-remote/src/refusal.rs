@@ -224,6 +224,11 @@ mod tests {
                 "!requiretty",
             ),
             (
+                "Sorry, user u is not allowed to execute '/c/rxpath endpoint' as root on sut.",
+                "sut: observe.steal needs root there, and sudoers does not allow it (Sorry, user u is not allowed to execute '/c/rxpath endpoint' as root on sut.)",
+                "install this rxpath there",
+            ),
+            (
                 "rxpath: 1: exec: sudo: not found",
                 "sut: observe.steal needs root there, and there is no sudo",
                 "log in as root",

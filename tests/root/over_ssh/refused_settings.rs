@@ -5,7 +5,7 @@ use std::time::Duration;
 use rxpath_record::run::RunReader;
 
 use super::left_settings::SOMAXCONN;
-use super::site;
+use super::{secrets, site};
 
 /// The sockets' limit is written before the kernel refuses the name.
 const REFUSED: &str = r#"
@@ -48,6 +48,7 @@ fn what_is_refused_when_it_is_written_or_breaks_the_path_leaves_out_its_variant_
     assert!(run.errors.contains(&format!("short is not available: {short}")), "{run:?}");
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
     let manifest = RunReader::open(&directory).unwrap().manifest;
+    secrets::are_kept(&site, &directory);
     let of = |name: &str| manifest.variants.iter().find(|it| it.name == name).unwrap();
     for (name, why) in [("refused", refused), ("short", short)] {
         let (trials, known) = (of(name).trials_count, of(name).not_available.as_ref());
