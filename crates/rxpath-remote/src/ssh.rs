@@ -97,4 +97,30 @@ mod tests {
         let upload = store(&destination, "5e", None);
         assert!(has(&upload, "ServerAliveInterval=5") && has(&upload, "BatchMode=yes"));
     }
+    #[test]
+    fn a_session_forwards_nothing_and_the_rest_is_the_user_s_configuration() {
+        let destination = "sut.lab".parse().unwrap();
+        let words = StartWords { hash: "5e", dir: None, as_root: false, netns: None, build: "b" };
+        let command = start(&destination, &words);
+        let args: Vec<&str> = command.get_args().filter_map(|word| word.to_str()).collect();
+        // Before those that an old client lacks.
+        assert!(args[0] == "-o" && args[1].starts_with("IgnoreUnknown="), "{args:?}");
+        for option in [
+            "BatchMode=yes",
+            "ClearAllForwardings=yes",
+            "ControlMaster=no",
+            "ForwardAgent=no",
+            "ForwardX11=no",
+            "PermitLocalCommand=no",
+            "RemoteCommand=none",
+        ] {
+            assert!(args.windows(2).any(|pair| pair == ["-o", option]), "{option}: {args:?}");
+        }
+        for own in ["HostKey", "KnownHosts", "ControlPath", "Identity", "Proxy", "Port="] {
+            assert!(!args.iter().any(|word| word.contains(own)), "{own}: {args:?}");
+        }
+        // No terminal, and a destination is no option.
+        let end = &args[args.len() - 4..];
+        assert_eq!(end[..3], ["-T", "--", "sut.lab"], "{args:?}");
+    }
 }
