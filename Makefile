@@ -4,7 +4,7 @@ export CARGO
 PROFILE_CI = --profile ci
 RXPATH = target/release/rxpath
 
-.PHONY: eco bench-eco bench-hosts hosts-demo static help setup demo test lint bench fuzz miri campaign causes install install-deb package package-test build schema rig stats stats-lab book
+.PHONY: eco bench-eco bench-hosts hosts-demo hosts-lab static help setup demo test lint bench fuzz miri campaign causes install install-deb package package-test build schema rig stats stats-lab book
 
 help:
 	@echo 'make demo     build, run the tutorial in a lab of two network namespaces, write a report'
@@ -27,6 +27,7 @@ help:
 	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page also over TLS, a fleet, the workflows (root; minutes; downloads their tools once)'
 	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; two hours; ROWS="cost steal")'
 	@echo 'make bench-hosts  whether experiments between hosts reach their goals: clocks, kills, planted losses, 32 hosts, livelock (root, a quiet machine; 2 hours; ROWS="clocks kills" ROUNDS=20)'
+	@echo 'make hosts-lab LAB=lab.toml  whether the ledger closes on network cards of yours, between the hosts of that inventory (minutes; floods their network)'
 	@echo 'make schema   write schemas/ again from the types'
 	@echo 'make book     the documents as HTML in target/book (installs mdbook once)'
 
@@ -41,6 +42,9 @@ demo: build
 hosts-demo: build
 	@tools/setup.sh hosts
 	tools/hosts-demo.sh $(RXPATH)
+
+hosts-lab: build
+	bench/hosts-lab.sh $(RXPATH) $(LAB)
 
 static:
 	@tools/setup.sh static
