@@ -128,8 +128,11 @@ pub struct BadInventory {
 }
 
 impl Inventory {
-    /// Reads an inventory; `file` is its name for messages.
+    /// Reads an inventory, or the hosts of a scenario, which has a question; `file` is its name for messages.
     pub fn parse(text: &str, file: &str) -> Result<Self, BadInventory> {
+        if toml::from_str::<toml::Table>(text).is_ok_and(|all| all.contains_key("question")) {
+            return Self::in_scenario(text, file);
+        }
         read::<Self>(text, file)?.checked(file)
     }
 
@@ -326,6 +329,9 @@ mod tests {
         let text = format!("question = \"?\"\n[load]\nrate = \"1k\"\n{GOOD}");
         let inventory = Inventory::in_scenario(&text, "s.toml").unwrap();
         assert_eq!(inventory, Inventory::parse(GOOD, "lab.toml").unwrap());
+        assert_eq!(inventory, Inventory::parse(&text, "s.toml").unwrap());
+        let told = Inventory::parse(&text.replace("question", "qestion"), "s.toml").unwrap_err();
+        assert!(told.wrong.contains("unknown field `qestion`"), "{told}");
         let wrong = |from: &str, to: &str| {
             Inventory::in_scenario(&text.replace(from, to), "s.toml").unwrap_err()
         };

@@ -105,6 +105,10 @@ fn a_scenario_runs_between_its_own_hosts_unless_the_command_names_others() {
     let (code, text) = plan(&INVENTORY.replace("role = \"sender\"", "role = \"sendr\""), &[]);
     assert!(code == Some(2) && text.contains("s.toml: line "), "{text}");
     assert!(text.contains("did you mean `sender`?"), "{text}");
+    // Those of another scenario.
+    let scenario = inventory(dir.path(), &format!("question = \"another one\"\n{INVENTORY}"));
+    let (code, text) = plan("", &["--hosts", &scenario]);
+    assert!(code == Some(0) && text.contains("sut receives by lo"), "{text}");
     // A scenario without hosts has a lab.
     let (code, text) = plan("", &["--set", "network.hops=2"]);
     assert!(code == Some(2) && text.contains("is for --hosts"), "{text}");

@@ -29,7 +29,7 @@ commands! {
 /// Options of `rxpath hosts check`.
 #[derive(Debug, Args)]
 pub struct CheckHosts {
-    /// The inventory
+    /// The inventory, or a scenario with hosts
     inventory: PathBuf,
     #[command(flatten)]
     binary: BinaryArgs,

@@ -23,7 +23,7 @@ const UNDONE: Duration = Duration::from_secs(60);
 /// Options of `rxpath hosts cleanup`.
 #[derive(Debug, Args)]
 pub struct CleanupHosts {
-    /// The inventory
+    /// The inventory, or a scenario with hosts
     inventory: PathBuf,
     /// Name what is there; end, undo and remove nothing
     #[arg(long)]
