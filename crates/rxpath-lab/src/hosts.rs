@@ -264,8 +264,15 @@ impl Hosts {
         Ok(())
     }
 
+    /// What is worth knowing of them before a trial.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let all =
+            [self.one_machine(), self.one_boot(), self.unlike_links(), self.ntp_contradicted()];
+        all.into_iter().flatten().collect()
+    }
+
     /// A warning where a receiver is one machine with a sender or another receiver, and `ssh = "local"` does not say so.
-    pub fn one_machine(&self) -> Option<Warning> {
+    fn one_machine(&self) -> Option<Warning> {
         let all: Vec<&ConnectedHost> = self.all().collect();
         let is_pair = |one: usize, other: usize| {
             other >= self.senders.len() && all[one].machine == all[other].machine

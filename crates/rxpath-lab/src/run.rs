@@ -124,10 +124,7 @@ fn within(
     let writer = RunWriter::create(options.base, &id)?;
     let mut manifest = first_manifest(resolved, options, (id, started))?;
     manifest.warnings.extend(shared_counters(resolved));
-    manifest.warnings.extend(options.hosts.and_then(Hosts::one_machine));
-    manifest.warnings.extend(options.hosts.and_then(Hosts::one_boot));
-    manifest.warnings.extend(options.hosts.and_then(Hosts::unlike_links));
-    manifest.warnings.extend(options.hosts.and_then(Hosts::ntp_contradicted));
+    manifest.warnings.extend(options.hosts.into_iter().flat_map(Hosts::warnings));
     let mut running = Running {
         resolved: resolved.clone(),
         options,

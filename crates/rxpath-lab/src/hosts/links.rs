@@ -26,7 +26,7 @@ impl ConnectedHost {
 
 impl Hosts {
     /// A warning where the links of the hosts run at different speeds: a path has that of its slower end.
-    pub fn unlike_links(&self) -> Option<Warning> {
+    pub(super) fn unlike_links(&self) -> Option<Warning> {
         let of = |host: &'_ ConnectedHost| {
             Some((host.client.alias().to_owned(), host.wire_speed()?.clone()))
         };

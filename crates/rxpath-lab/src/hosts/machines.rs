@@ -37,7 +37,7 @@ pub fn tell_apart(hosts: &mut [ConnectedHost], secret: &str) -> Result<Option<us
 
 impl Hosts {
     /// A warning where hosts have one boot id and do not see each other: clones of a virtual machine, each with its own clock.
-    pub fn one_boot(&self) -> Option<Warning> {
+    pub(super) fn one_boot(&self) -> Option<Warning> {
         let all = self.all();
         let all = all.map(|host| (host.client.alias(), host.hello.boot_id.as_str(), host.machine));
         one_boot(all)

@@ -30,7 +30,7 @@ impl ConnectedHost {
 
 impl Hosts {
     /// A warning where the clocks of two hosts are farther apart than both say by NTP.
-    pub fn ntp_contradicted(&self) -> Option<Warning> {
+    pub(super) fn ntp_contradicted(&self) -> Option<Warning> {
         let known = self.all().filter_map(|host| {
             let ntp = host.ntp().filter(|ntp| ntp.is_synchronised)?;
             Some(SynchronisedClock { alias: host.client.alias(), clock: host.clock, ntp })

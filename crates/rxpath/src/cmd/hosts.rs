@@ -45,9 +45,7 @@ impl CheckHosts {
         let faulty: BTreeSet<&str> = faults.iter().map(|fault| fault.host.as_str()).collect();
         let is_ready = |pair: &[&str; 2]| pair.iter().all(|alias| !faulty.contains(alias));
         let some_are_ready = hosts.iter().flat_map(Hosts::pair_names).any(|pair| is_ready(&pair));
-        let mut warnings: Vec<_> = hosts.iter().filter_map(Hosts::unlike_links).collect();
-        warnings.extend(hosts.iter().filter_map(Hosts::one_boot));
-        warnings.extend(hosts.iter().filter_map(Hosts::ntp_contradicted));
+        let mut warnings: Vec<_> = hosts.iter().flat_map(Hosts::warnings).collect();
         if self.format.is_json() {
             let settings = serde_json::json!({ "inventory": self.inventory });
             warnings.extend(faults.iter().map(HostFault::warning));
