@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,15 +15,25 @@ use crate::bed::{searched, until};
 use crate::schema;
 use crate::service::Service;
 
+/// Slices in which a pause of half a second, as of a sender without a CPU, breaks no limit: two glances of 300 ms must.
+const LONG: [&str; 4] = ["--slice", "1200ms", "--settle", "100ms"];
+
 fn answer(output: &Output) -> Value {
     schema::result("tune-auto", &String::from_utf8_lossy(&output.stdout))
+}
+
+/// The limit that these settings broke. Other load may break one too, with nothing on.
+fn breach_by<'a>(found: &'a Value, settings: &str) -> &'a Value {
+    let breaches = found["live"]["breaches"].as_array().unwrap();
+    let is_by = |breach: &&Value| breach["by_settings"] == true && breach["on"][0] == settings;
+    breaches.iter().find(is_by).unwrap_or_else(|| panic!("{found}"))
 }
 
 #[test]
 fn a_setting_that_helps_is_found_on_real_traffic_and_left_in_force() {
     let Some(service) = Service::new() else { return };
     let service = service.stream();
-    let words = ["--yes", "--settings", "GRO", "--guard", "loss_ratio<=+5%", "--budget", "16s"];
+    let words = ["--yes", "--settings", "GRO", "--guard", "loss_ratio<=+5%", "--budget", "30s"];
     let times = ["--slice", "300ms", "--settle", "100ms", "--seed", "3"];
     let words = [&words[..], &["--apply"]].concat();
     let done = searched(|| service.search_by(&times, &words).output().unwrap());
@@ -65,8 +76,7 @@ fn a_setting_that_stops_the_traffic_is_undone_and_named() {
     let dropped = &found["found"]["dropped"][0];
     assert_eq!(dropped["name"], mtu);
     assert!(dropped["why"]["broke"].as_str().unwrap().contains("packets/s arrived"), "{dropped}");
-    let breach = &found["live"]["breaches"][0];
-    assert_eq!((&breach["on"][0], &breach["by_settings"]), (&mtu.into(), &true.into()));
+    breach_by(&found, mtu);
     assert!(service.read("veth/link").contains("mtu=1500"));
     service.assert_done();
 }
@@ -85,13 +95,17 @@ fn a_setting_that_cuts_the_ssh_session_is_undone_and_named() {
     command.env("SSH_CONNECTION", "10.99.0.9 50022 10.99.0.1 22");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut is_there = true;
-    until("the search ends", || {
+    // Longer than the budget.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "the search goes on and on");
         if service.has_gro() == is_there {
             route(if is_there { "del" } else { "add" });
             is_there = !is_there;
         }
-        child.try_wait().unwrap().is_some()
-    });
+        // why: the pace of looking; the deadline above ends it.
+        std::thread::sleep(Duration::from_millis(2));
+    }
     let done = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(1), "{said}");
@@ -99,9 +113,9 @@ fn a_setting_that_cuts_the_ssh_session_is_undone_and_named() {
     let dropped = &found["found"]["dropped"][0];
     let broke = dropped["why"]["broke"].as_str().unwrap();
     assert_eq!(broke, "your ssh session was cut off: there is no route to 10.99.0.9");
-    let breach = &found["live"]["breaches"][0];
-    assert_eq!((&breach["on"][0], &breach["by_settings"]), (&"GRO".into(), &true.into()));
-    assert!(breach["undone_after_s"].as_f64().unwrap() < 2.0, "{breach}");
+    let breach = breach_by(&found, "GRO");
+    // The watchdog would have done it after 5 s and one and a half slices.
+    assert!(breach["undone_after_s"].as_f64().unwrap() < 5.0, "{breach}");
     assert!(!service.has_gro() && is_there);
     service.assert_done();
 }
@@ -111,7 +125,7 @@ fn a_setting_that_cuts_the_ssh_session_is_undone_and_named() {
 fn a_value_that_the_kernel_rounds_is_told_with_what_was_measured() {
     let Some(service) = Service::new() else { return };
     let service = service.stream();
-    let words = ["--yes", "--allow", "host", "--settings", "nothing", "--budget", "9s", "--try"];
+    let words = ["--yes", "--allow", "host", "--settings", "nothing", "--budget", "20s", "--try"];
     let set = "net.ipv4.neigh.veth.base_reachable_time_ms";
     let odd = format!("{set}=31001");
     // What the slices say does not matter: a value that seemed to help may not be confirmed (4).
@@ -130,8 +144,8 @@ fn a_value_that_the_kernel_rounds_is_told_with_what_was_measured() {
 
 /// Starts a search and waits until it has GRO on.
 fn until_changed(service: &Service) -> Child {
-    let words = ["--yes", "--settings", "GRO", "--budget", "60s"];
-    let mut command = service.search(&words);
+    let words = ["--yes", "--settings", "GRO", "--budget", "120s"];
+    let mut command = service.search_by(&LONG, &words);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("a slice has GRO on", || service.has_gro());
     child
@@ -167,8 +181,8 @@ fn what_another_program_sets_meanwhile_ends_the_search_and_stays() {
         ["--yes", "--settings", "nothing", "--try", "net.ipv4.tcp_rmem=4096 131072 9999999"];
     let rmem = "net.ipv4.tcp_rmem";
     let before = service.read(rmem);
-    let mut command =
-        service.search(&[&words[..], &["--allow", "host", "--budget", "60s"]].concat());
+    let words = [&words[..], &["--allow", "host", "--budget", "120s"]].concat();
+    let mut command = service.search_by(&LONG, &words);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     until("a slice has it on", || service.read(rmem) != before);
     let foreign = "4096\t131072\t7777777";
