@@ -52,6 +52,8 @@ fn losses_show_at_their_stage_with_reason_and_socket() {
             break frame;
         }
         assert!(frame["number"].as_u64() < Some(200), "{frame}");
+        // Drops are counted by turns where others drop much: the first burst may be between two.
+        send(&tx, 4800, 1_000);
     };
     child.kill().unwrap();
     child.wait().unwrap();
@@ -79,21 +81,27 @@ fn few_drops_are_all_counted_and_the_socket_and_the_tracepoint_agree() {
     // Fills the socket before anybody watches.
     send(&tx, 4804, 5_000);
     let (mut child, mut lines) = watch(&rx);
-    next(&mut lines);
+    // Others on this machine may drop so much that drops are sampled for a while: then it is said.
+    let mut was_sampled = false;
+    let mut counted = || {
+        let frame = next(&mut lines);
+        assert!(frame["number"].as_u64() < Some(200), "{frame}");
+        was_sampled |= frame["sampled"].to_string().contains("drops");
+        let row = frame["drops"].as_array().unwrap().iter().find(|row| row["port"] == 4804);
+        let total = row.map_or(0, |row| row["packets_total"].as_u64().unwrap());
+        (total, was_sampled)
+    };
+    counted();
     for _ in 0..20 {
         send(&tx, 4804, 10);
-        next(&mut lines);
+        counted();
     }
-    let frame = next(&mut lines);
+    // Frames wait in the pipe while this thread has no CPU: the next ones may be older than the last drop.
+    while matches!(counted(), (0..200, false)) {}
+    let (total, was_sampled) = counted();
     child.kill().unwrap();
     child.wait().unwrap();
-    let row = frame["drops"].as_array().unwrap().iter().find(|row| row["port"] == 4804);
-    let sampled = frame["sampled"].to_string();
-    // Others on this machine may drop so much that drops are sampled: then it is said.
-    let row = row.unwrap_or_else(|| panic!("{sampled} {frame}"));
-    if !sampled.contains("drops") {
-        assert_eq!(row["packets_total"], 200, "{row}");
-    }
+    assert!(total == 200 || was_sampled, "{total}");
 }
 
 #[test]
@@ -313,7 +321,7 @@ fn a_filter_in_front_of_ip_is_a_loss_of_a_stage_and_of_the_verdict() {
         if frame["verdict"]["stage"] == "filter" && of(&frame)["note"] != "" {
             break frame;
         }
-        assert!(frame["number"].as_u64() < Some(100), "{frame}");
+        assert!(frame["number"].as_u64() < Some(200), "{frame}");
     };
     child.kill().unwrap();
     child.wait().unwrap();
