@@ -1,6 +1,7 @@
 //! Tests that measure CPU time, count what the whole machine does, or happen at a share of the time that a run takes: one at a
 //! time, with nothing else running.
 
+mod arrived;
 mod attach_again;
 mod backlog;
 mod counted_cost;

@@ -18,6 +18,7 @@ use rxpath_core::{CpuList, Warning};
 use rxpath_host::read::thread;
 use rxpath_host::write::sched;
 
+use crate::alone::arrived::until_arrived;
 use crate::alone::probes::probe;
 use crate::arena::Arena;
 use crate::bed::{Bed, RX_IP, TX_IP, send, until};
@@ -130,7 +131,8 @@ fn a_number_that_comes_again_is_another_task() {
     adds_up(&steal);
     let rows: Vec<_> = steal.tasks.iter().filter(|task| Some(task.row.pid) == again).collect();
     let starts: BTreeSet<u64> = rows.iter().map(|task| task.row.start_ns).collect();
-    assert_eq!((rows.len(), starts.len()), (2, 2), "{rows:?}");
+    // Another program may have had the number between the two.
+    assert!(rows.len() >= 2 && starts.len() == rows.len(), "{rows:?}");
 }
 
 #[test]
@@ -226,6 +228,7 @@ fn a_namespace_that_goes_while_it_is_traced_leaves_what_was_seen_of_it() {
     let (tx, rx) = bed.pair(1);
     let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
     send(&tx, 4700, 100);
+    until_arrived(&rx, 100);
     drop((tx, rx));
     let document = trace.end_whole();
     assert!(

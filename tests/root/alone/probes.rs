@@ -16,6 +16,7 @@ use rxpath_host::read::thread;
 use rxpath_host::write::sched;
 use serde_json::Value;
 
+use crate::alone::arrived::until_arrived;
 use crate::bed::{Bed, RX_IP, TX_IP, send, until};
 use crate::skip::skip;
 
@@ -263,8 +264,9 @@ fn what_rps_sends_to_another_cpu_is_taken_from_the_task_there() {
     }
     let by_backlog = rows(victim, "taken_by").iter().any(|by| by["dev"] == "backlog");
     assert!(by_backlog, "RPS goes through the backlog: {victim}");
-    let to = &rows(victim, "taken_for")[0];
-    assert_eq!((&to["transport"], &to["to"]), (&"udp".into(), &RX_IP.to_string().into()), "{to}");
+    // Other traffic of this machine may take more.
+    let is_ours = |of: &Value| of["transport"] == "udp" && of["to"] == RX_IP.to_string();
+    assert!(rows(victim, "taken_for").iter().any(is_ours), "{victim}");
 }
 
 /// What is left out has no program in the kernel, and says that it was not looked at; the polls are there.
@@ -275,6 +277,7 @@ fn what_is_left_out_is_not_looked_at_and_told() {
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4502)).unwrap()).unwrap();
     let trace = probe(&["trace", "-d", "10m", "--without", "stages,drops", "--without", "sockets"]);
     send(&tx, 4502, 5000);
+    until_arrived(&rx, 5000);
     let result = trace.end();
     assert_eq!(result["left_out"].to_string(), r#"["drops","stages","sockets"]"#);
     for list in ["drops", "stages", "sockets"] {

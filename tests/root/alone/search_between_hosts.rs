@@ -27,7 +27,7 @@ fn a_buffer_that_is_too_small_is_found_between_hosts() {
     let search = || {
         arena
             .inside(env!("CARGO_BIN_EXE_rxpath"))
-            .args(["tune", "auto", "--json", "--change-hosts", "--budget", "30s", "--out"])
+            .args(["tune", "auto", "--json", "--change-hosts", "--budget", "60s", "--out"])
             .args([path("runs"), "--scenario".into(), path("s.toml"), "--hosts".into()])
             .arg(path("lab.toml"))
             .args(["--set", "trials.ramp=20ms", "--set", "trials.measure=100ms"])

@@ -15,7 +15,7 @@ fn the_rates_of_a_run_are_shares_of_the_capacity_that_it_finds_first() {
     // 5,000 datagrams/s at most, and a bound that also holds where other load takes a third of the receiver's CPU. Half of the
     // time limit is for the search: a lower bound is enough.
     let slow = ["serve.work=200us", "serve.rcvbuf=64KiB", "load.capacity_slo=loss<40%"];
-    let sets = [&SMALLEST[..], &slow, &["trials.time_limit=40s"]].concat();
+    let sets = [&SMALLEST[..], &slow, &["trials.time_limit=80s"]].concat();
     let manifest = run_bundled(OF_CAPACITY, &sets);
     holds(&manifest);
     let capacity = manifest.capacity.as_ref().unwrap();
@@ -61,7 +61,7 @@ fn a_search_that_other_load_disturbs_all_the_time_ends_early_and_says_who() {
     let busy = Busy::new();
     let out = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    command.args(["run", OF_CAPACITY, "--set", "trials.time_limit=120s", "--out"]).arg(out.path());
+    command.args(["run", OF_CAPACITY, "--set", "trials.time_limit=10min", "--out"]).arg(out.path());
     let begun = Instant::now();
     let output = command.output().unwrap();
     drop(busy);
@@ -69,5 +69,5 @@ fn a_search_that_other_load_disturbs_all_the_time_ends_early_and_says_who() {
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(said.contains("6 trials in a row were void") && said.contains("(most: "), "{said}");
     // Half of the limit would be the search's.
-    assert!(begun.elapsed() < Duration::from_secs(55), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(280), "{said}");
 }

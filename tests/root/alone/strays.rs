@@ -33,7 +33,7 @@ fn a_program_that_left_its_group_ends_with_its_endpoint_or_with_the_next_one() {
     site.kill_endpoint("sut");
     assert_eq!(run.wait().code, Some(5));
     site.wait_for_none("sut", "sleep 5555");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(Duration::from_secs(20));
     // Both: the next endpoint ends it.
     let run = site.start(&words);
     site.wait_for("sut", "sleep 5555");

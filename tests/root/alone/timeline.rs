@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::alone::arrived::until_arrived;
 use crate::alone::probes::{number, probe, rows};
 use crate::bed::{Bed, send};
 
 #[test]
 fn the_timeline_is_in_order_and_opens_in_a_viewer() {
     let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, _rx) = bed.pair(1);
+    let (tx, rx) = bed.pair(1);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("trace.json");
     let words = ["trace", "-d", "10m", "--timeline", "--perfetto", file.to_str().unwrap()];
     let trace = probe(&words);
     send(&tx, 4600, 300);
+    until_arrived(&rx, 300);
     let result = trace.end();
     let events = rows(&result, "timeline");
     let times: Vec<u64> = events.iter().map(|event| event["t_ns"].as_u64().unwrap()).collect();

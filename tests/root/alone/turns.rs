@@ -16,13 +16,14 @@ use nix::unistd::Pid;
 use rxpath_bpf::account::row::{Charge, CpuWindow};
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::filter::Filter;
-use rxpath_bpf::polls::Polls;
+use rxpath_bpf::polls::{Polls, PollsReading};
 use rxpath_core::SchedClass;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::read::thread;
 use rxpath_host::write::sched;
 use rxpath_lab::clock::monotonic_ns;
 
+use super::arrived::until_arrived;
 use super::probes::flood;
 use crate::bed::{Bed, RX_IP};
 use crate::live_causes::attached;
@@ -87,7 +88,9 @@ fn no_span_of_a_pause_is_counted() {
     let spinners = [Spinner::on(0), Spinner::on(0)];
     let mut account = Account::start().unwrap();
     let before = account.read().unwrap();
-    for _ in 0..3 {
+    let mut turns = 0u32;
+    // In a few turns each of the two had the CPU, unless others had it in all of them.
+    let window = loop {
         account.end_turn().unwrap();
         account.detach();
         let ended = account.read().unwrap();
@@ -99,12 +102,18 @@ fn no_span_of_a_pause_is_counted() {
         account.begin_turn();
         // why: the turn itself.
         sleep(TURN);
-    }
-    let window = account.read().unwrap().since(&before);
+        turns += 1;
+        let window = account.read().unwrap().since(&before);
+        let ran = |tid| window.tasks.iter().any(|task| task.key.pid == tid);
+        if turns >= 3 && spinners.iter().all(|spinner| ran(spinner.tid)) {
+            break window;
+        }
+        assert!(turns < 50, "a thread never ran: {window:?}");
+    };
     assert_whole(&window);
     for cpu in &window.cpus {
         let skipped = Duration::from_nanos(cpu.skipped_ns);
-        assert!(skipped >= 3 * PAUSE, "{cpu:?}");
+        assert!(skipped >= turns * PAUSE, "{cpu:?}");
         assert!(cpu.span_ns() > 0 && cpu.whole_ns() == cpu.span_ns() + cpu.skipped_ns, "{cpu:?}");
     }
     let of = |tid| window.tasks.iter().find(|task| task.key.pid == tid).map(|task| &task.charge);
@@ -221,10 +230,17 @@ fn polls_of_a_pause_are_not_counted_and_softirqs_not_longer_than_their_turns() {
     polls.detach();
     let before = polls.read().unwrap();
     let flood = Flood::start(&tx, 4900);
+    until_arrived(&rx, 1_000);
     // why: the pause itself.
     sleep(PAUSE);
     assert_eq!(polls.read().unwrap(), before, "nothing is counted in a pause");
-    for _ in 0..5 {
+    let received =
+        |reading: &PollsReading| -> u64 { reading.cpus.iter().map(|cpu| cpu.packets).sum() };
+    let mut turns = 0;
+    // The flood may have no CPU in some.
+    while turns < 5 || received(&polls.read().unwrap()) == received(&before) {
+        assert!(turns < 100, "no packet in {turns} turns");
+        turns += 1;
         polls.attach().unwrap();
         let turn = std::time::Instant::now();
         let then = polls.read().unwrap();
@@ -243,10 +259,6 @@ fn polls_of_a_pause_are_not_counted_and_softirqs_not_longer_than_their_turns() {
         // why: the pause itself, with a softirq under way when the next turn begins or not.
         sleep(TURN);
     }
-    let received = |reading: &rxpath_bpf::polls::PollsReading| -> u64 {
-        reading.cpus.iter().map(|cpu| cpu.packets).sum()
-    };
-    assert!(received(&polls.read().unwrap()) > received(&before));
     drop(flood);
 }
 
@@ -278,6 +290,18 @@ fn a_wait_is_in_a_window_for_no_longer_than_the_window() {
         return skip("second_cpu", "one CPU: nobody reads while another runs before all others");
     };
     let account = Account::start().unwrap();
+    let read = (0..20).find_map(|_| read_in_a_wait(&account, cpu));
+    let (window, tid) = read.expect("one of 20 readings falls into the wait");
+    let spans = window.cpus.iter().filter(|seen| seen.cpu == cpu).map(CpuWindow::span_ns);
+    let span_ns = spans.sum::<u64>();
+    let rows = window.tasks.iter().filter(|task| task.key.pid == tid && task.key.cpu == cpu);
+    let waited_ns = rows.map(|task| task.charge.run_delay_ns).sum::<u64>();
+    assert!((1..=span_ns).contains(&waited_ns), "{waited_ns} ns of {span_ns}: {window:?}");
+}
+
+/// The window behind a reading, and the task that waited for the CPU at that reading. `None` if it did not wait yet or no longer,
+/// as where this thread had no CPU itself.
+fn read_in_a_wait(account: &Account, cpu: u32) -> Option<(Reading, u32)> {
     let (told, tid) = channel();
     let (go, wait) = channel();
     let waiter = spawn(move || {
@@ -292,19 +316,19 @@ fn a_wait_is_in_a_window_for_no_longer_than_the_window() {
         sched::pin(cpu).unwrap();
         sched::set_class(0, SchedClass::Fifo(1)).unwrap();
         go.send(()).unwrap();
+        let begun = Instant::now();
         spin_for(Duration::from_millis(700));
+        begun..Instant::now()
     });
     // why: most of the wait is to be before the reading, and the rest after it.
     sleep(Duration::from_millis(500));
+    let called = Instant::now();
     let before = account.read().unwrap();
-    first.join().unwrap();
+    let read = Instant::now();
+    let span = first.join().unwrap();
     waiter.join().unwrap();
     let window = account.read().unwrap().since(&before);
-    let spans = window.cpus.iter().filter(|seen| seen.cpu == cpu).map(CpuWindow::span_ns);
-    let span_ns = spans.sum::<u64>();
-    let rows = window.tasks.iter().filter(|task| task.key.pid == tid && task.key.cpu == cpu);
-    let waited_ns = rows.map(|task| task.charge.run_delay_ns).sum::<u64>();
-    assert!((1..=span_ns).contains(&waited_ns), "{waited_ns} ns of {span_ns}: {window:?}");
+    (span.contains(&called) && span.contains(&read)).then_some((window, tid))
 }
 
 fn spin_for(time: Duration) {
