@@ -357,7 +357,7 @@ fn the_limit_of_descriptors_is_raised_to_the_hard_one() {
 #[test]
 fn intervals_are_lines_with_the_percentiles_of_their_time() {
     let server = Server::always(OK);
-    let output = rxpath(&[&server.url(), "-d", "300ms", "-c", "2", "--interval", "50ms", "--json"]);
+    let output = rxpath(&[&server.url(), "-d", "1s", "-c", "2", "--interval", "50ms", "--json"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).collect::<Vec<_>>();

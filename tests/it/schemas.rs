@@ -138,7 +138,7 @@ fn every_line_of_a_stream_is_as_the_schema_that_it_names() {
         let mut loaded = Vec::new();
         let served = stream(&serve, |addr, serve| {
             let to = if protocol == "http" { format!("http://{addr}/") } else { addr.to_owned() };
-            let words = [&["load"], &load[..], &[&to, "-d", "200ms"], &every[..]].concat();
+            let words = [&["load"], &load[..], &[&to, "-d", "800ms"], &every[..]].concat();
             loaded = stream(&words, |_, load| load.order("start 1"));
             serve.order("stop");
         });
@@ -156,7 +156,7 @@ fn every_line_of_a_stream_is_as_the_schema_that_it_names() {
 fn every_line_of_a_live_view_is_as_the_schema_that_it_names() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("r.jsonl");
-    let words = ["watch", "--no-bpf", "--interval", "100ms", "-d", "300ms", "--json", "--record"];
+    let words = ["watch", "--no-bpf", "--interval", "100ms", "-d", "1s", "--json", "--record"];
     let printed = rxpath(&[&words[..], &[&file.display().to_string()]].concat());
     let parsed = |text: &str| {
         text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>()

@@ -238,7 +238,7 @@ fn a_server_that_is_silent_or_never_ends_its_reply_does_not_hold_the_end_up() {
         ("an endless head", Server::start(|peer| drip(peer, "HTTP/1.1 200 OK\r\n", "A: b\r\n"))),
         ("an endless body", Server::start(|peer| drip(peer, SIZED, "x"))),
     ] {
-        let args = ["-d", "300ms", "--timeout", "100ms", "-c", "2", "--json"];
+        let args = ["-d", "1s", "--timeout", "100ms", "-c", "2", "--json"];
         let output = ended(started(&server.url(), &args), what);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{what}: {stderr}");
