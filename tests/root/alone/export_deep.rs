@@ -91,6 +91,10 @@ fn a_deep_look_finds_the_reader_of_a_socket_whose_owner_is_hidden() {
     let mut reader = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     reader.args(words).stdout(Stdio::null()).stderr(Stdio::null());
     let mut reader = rx.run(move |_| reader.spawn().unwrap()).unwrap();
+    // A loss at a port without a reader would get the only deep look of five minutes.
+    let sockets = |_: &mut Inside| std::fs::read_to_string("/proc/thread-self/net/udp").unwrap();
+    let port = format!(":{READ:04X} ");
+    until("the reader has its port", || rx.run(sockets).unwrap().contains(&port));
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(["export", "--netns", rx.name(), "--budget", "100%", "--irq-entry", "5us"]);
     let running = Running::of(command);
