@@ -1,12 +1,12 @@
 //! Jobs for CI systems: the examples in `packaging/ci`, and the release of this project.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::executable;
 use crate::skip::skip;
 
 const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
@@ -107,9 +107,7 @@ impl FakeHosts {
              --sysroot {}/$host \"$@\"\n",
             dir.path().display()
         );
-        put("ssh", &ssh);
-        let ssh = dir.path().join("ssh");
-        fs::set_permissions(&ssh, PermissionsExt::from_mode(0o755)).unwrap();
+        executable::write(&dir.path().join("ssh"), ssh);
         Self(dir)
     }
 

@@ -20,6 +20,7 @@ mod corpus;
 mod dependency_rule;
 mod diagnose;
 mod docs;
+mod executable;
 mod export;
 mod export_faults;
 mod export_promises;

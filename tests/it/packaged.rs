@@ -1,9 +1,9 @@
 //! What a package ships beside the binary: man pages, completions, where they are installed.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::executable;
 use crate::printed::rxpath;
 
 const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
@@ -167,8 +167,7 @@ fn a_check_without_its_program_is_skipped_by_name_and_fails_where_it_is_required
 fn services_stay_where_one_package_takes_the_place_of_the_other() {
     let dir = tempfile::tempdir().unwrap();
     let (said, systemctl) = (dir.path().join("said"), dir.path().join("systemctl"));
-    std::fs::write(&systemctl, format!("#!/bin/sh\necho \"$@\" >>{}\n", said.display())).unwrap();
-    std::fs::set_permissions(&systemctl, PermissionsExt::from_mode(0o755)).unwrap();
+    executable::write(&systemctl, format!("#!/bin/sh\necho \"$@\" >>{}\n", said.display()));
     let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/scripts/preremove.sh");
     for (words, is_ended) in [
@@ -195,7 +194,7 @@ fn image(packages: &[(&str, &str)]) -> (Option<i32>, String, Vec<u8>) {
     }
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for file in ["deploy/image/build.sh", "Cargo.toml"] {
-        std::fs::copy(source.join(file), at(file)).unwrap();
+        executable::copy(source.join(file), &at(file));
     }
     // A package here is its program.
     for (package, program) in packages {
@@ -203,8 +202,7 @@ fn image(packages: &[(&str, &str)]) -> (Option<i32>, String, Vec<u8>) {
         std::fs::copy(program, file).unwrap();
     }
     let unpack = "#!/bin/sh\nmkdir -p \"$3/usr/bin\" && cp \"$2\" \"$3/usr/bin/rxpath\"\n";
-    std::fs::write(at("bin/dpkg-deb"), unpack).unwrap();
-    std::fs::set_permissions(at("bin/dpkg-deb"), PermissionsExt::from_mode(0o755)).unwrap();
+    executable::write(&at("bin/dpkg-deb"), unpack);
     let script = "PATH=$PWD/bin:$PATH deploy/image/build.sh rxpath:test || exit
         tar -C out -xf target/packages/rxpath-image.tar
         for blob in out/blobs/sha256/*; do

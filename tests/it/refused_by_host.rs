@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+
+use crate::executable;
 
 const INVENTORY: &str = r#"
     [hosts.gen1]
@@ -28,8 +29,7 @@ done
 fn the_hint_of_a_host_is_the_hint_of_the_command() {
     let dir = tempfile::tempdir().unwrap();
     let [ssh, hosts, out] = ["ssh", "lab.toml", "runs"].map(|name| dir.path().join(name));
-    fs::write(&ssh, REFUSING).unwrap();
-    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    executable::write(&ssh, REFUSING);
     fs::write(&hosts, INVENTORY).unwrap();
     let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap_or_default());
     let said = |words: &[&str]| {

@@ -2,11 +2,12 @@
 //! and cache are what a test wants.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
+
+use crate::executable;
 
 const ARCH: &str = std::env::consts::ARCH;
 
@@ -24,7 +25,7 @@ impl Site {
         // Without debug information a tenth of the size.
         let strip = Command::new("strip").arg("-o").arg(site.path("rxpath")).arg(own).status();
         if !strip.is_ok_and(|status| status.success()) {
-            fs::copy(own, site.path("rxpath")).unwrap();
+            executable::copy(own, &site.path("rxpath"));
         }
         site
     }
@@ -35,9 +36,7 @@ impl Site {
 
     /// A program that both ends find first.
     fn script(&self, name: &str, text: &str) {
-        let path = self.path("bin").join(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        executable::write(&self.path("bin").join(name), format!("#!/bin/sh\n{text}\n"));
     }
 
     /// A copy of the program in which `from` is `to`, of another hash in any case.
@@ -53,8 +52,7 @@ impl Site {
         }
         assert!(at > 0, "{from} is in the program");
         bytes.push(0);
-        fs::write(self.path(name), bytes).unwrap();
-        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+        executable::write(&self.path(name), bytes);
         self.path(name)
     }
 

@@ -1,9 +1,9 @@
 //! `make static` where it cannot be made: what is missing, and what to do.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+
+use crate::executable;
 
 /// The script with these variables: its exit status and what it says.
 fn made(variables: &[(&str, &str)]) -> (Option<i32>, String) {
@@ -26,8 +26,7 @@ fn what_a_static_build_needs_is_named_before_anything_is_built() {
     // A compiler prints the name alone of a library that it does not find.
     let dir = tempfile::tempdir().unwrap();
     let compiler = dir.path().join("cc");
-    fs::write(&compiler, "#!/bin/sh\necho \"${1#-print-file-name=}\"\n").unwrap();
-    fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).unwrap();
+    executable::write(&compiler, "#!/bin/sh\necho \"${1#-print-file-name=}\"\n");
     let (code, said) = made(&[("CC", compiler.to_str().unwrap())]);
     assert_eq!(code, Some(3), "{said}");
     let packages = "apt-get install --no-install-recommends libc6-dev libelf-dev zlib1g-dev;";
