@@ -139,13 +139,18 @@ pub fn root() -> PathBuf {
 }
 
 fn inside(script: &str) -> Output {
+    // A command that watches until it is interrupted has understood its words by then.
+    inside_for("3", script)
+}
+
+/// The same for at most so many seconds.
+fn inside_for(longest_s: &str, script: &str) -> Output {
     let made =
         "ip link add rxv0 type veth peer name rxv1 && ip link set rxv0 up && ip link set rxv1 up";
     // Some write into the directory that they name before.
     let here = tempfile::tempdir().unwrap();
-    // A command that watches until it is interrupted has understood its words by then.
     Command::new("timeout")
-        .args(["-k", "1", "3", "unshare", "-rn", "bash", "-c"])
+        .args(["-k", "1", longest_s, "unshare", "-rn", "bash", "-c"])
         .arg(format!("{made} >&2 && {{ {script}\n}}"))
         .current_dir(here.path())
         .env("LC_ALL", "C")
@@ -373,7 +378,8 @@ fn the_exemption_from_tracking_is_a_script_that_nft_takes() {
     if !is_installed("nft") {
         return skip("programs", "not here: nft");
     }
-    let done = inside(&format!("printf '{}' | nft -c -f -", lines.join("\\n") + "\\n"));
+    let script = format!("printf '{}' | nft -c -f -", lines.join("\\n") + "\\n");
+    let done = inside_for("60", &script);
     assert!(done.status.success() || told(&done).contains("not supported"), "{}", told(&done));
 }
 

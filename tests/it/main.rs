@@ -20,6 +20,7 @@ mod corpus;
 mod dependency_rule;
 mod diagnose;
 mod docs;
+#[path = "../support/executable.rs"]
 mod executable;
 mod export;
 mod export_faults;

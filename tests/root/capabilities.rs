@@ -56,7 +56,7 @@ fn what_is_said_to_be_needed_is_enough() {
     }
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("rxpath");
-    std::fs::copy(env!("CARGO_BIN_EXE_rxpath"), &program).unwrap();
+    crate::executable::copy(env!("CARGO_BIN_EXE_rxpath"), &program);
     for path in [dir.path(), &program] {
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
     }

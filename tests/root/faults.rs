@@ -152,7 +152,7 @@ fn nobody(arena: &Arena, sets: &[&str]) -> Ended {
     let dir = arena.dir.path();
     let program = dir.join("rxpath");
     if !program.exists() {
-        std::fs::copy(env!("CARGO_BIN_EXE_rxpath"), &program).unwrap();
+        crate::executable::copy(env!("CARGO_BIN_EXE_rxpath"), &program);
     }
     let out = dir.join("nobody");
     std::fs::create_dir_all(&out).unwrap();

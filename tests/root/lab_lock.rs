@@ -62,7 +62,7 @@ fn endpoint(program: &Path, user: u32) -> Command {
 /// A copy of the program that every user may run.
 fn program(dir: &Path) -> PathBuf {
     let program = dir.join("rxpath");
-    fs::copy(env!("CARGO_BIN_EXE_rxpath"), &program).unwrap();
+    crate::executable::copy(env!("CARGO_BIN_EXE_rxpath"), &program);
     for path in [dir, program.as_path()] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
     }

@@ -13,6 +13,8 @@ mod capabilities;
 mod capacity;
 mod check;
 mod cleanup;
+#[path = "../support/executable.rs"]
+mod executable;
 mod experiment;
 mod faults;
 mod filter;

@@ -134,9 +134,8 @@ impl Site {
         let config = self.write("ssh_config", &config);
         // As a user's ~/.ssh/config: found by ssh itself, unknown to rxpath.
         fs::create_dir(self.path("bin")).unwrap();
-        let wrapper =
-            self.write("bin/ssh", &format!("#!/bin/sh\nexec /usr/bin/ssh -F {config} \"$@\"\n"));
-        fs::set_permissions(wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+        let wrapper = format!("#!/bin/sh\nexec /usr/bin/ssh -F {config} \"$@\"\n");
+        crate::executable::write(Path::new(&self.path("bin/ssh")), wrapper);
         let sshd = format!(
             "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\n\
              PermitRootLogin yes\nLogLevel ERROR\nSetEnv XDG_CACHE_HOME={} TMPDIR={}\n",

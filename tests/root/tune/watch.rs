@@ -1,6 +1,5 @@
 //! Undone by itself unless confirmed, whatever becomes of the program that made the changes.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use rxpath_host::write::fault::VARIABLE;
@@ -183,8 +182,7 @@ fn applied_in_a_login(place: &Place, systemd_run: &str) -> Said {
     // Of this test: its `/run` is its own.
     std::fs::create_dir_all("/run/systemd/system").unwrap();
     let fake = bin.join("systemd-run");
-    std::fs::write(&fake, format!("#!/bin/sh\n{systemd_run}\n")).unwrap();
-    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+    crate::executable::write(&fake, format!("#!/bin/sh\n{systemd_run}\n"));
     let group = place.dir.path().join("cgroup");
     std::fs::write(&group, "0::/user.slice/user-1000.slice/session-3.scope\n").unwrap();
     let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
