@@ -19,7 +19,7 @@ fn copies_of_other_builds_are_removed_and_the_one_in_use_is_not() {
     }
     std::fs::write(format!("{idle}/rxpath"), "an old build").unwrap();
     let program = format!("{running}/rxpath");
-    std::fs::copy("/usr/bin/sleep", &program).unwrap();
+    crate::executable::copy("/usr/bin/sleep", Path::new(&program));
     let mut user = std::process::Command::new(&program).arg("1000").spawn().unwrap();
     let named = site.rxpath(&["hosts", "cleanup", &site.inventory, "--dry-run"]);
     assert!(named.printed.contains("sut: would remove 1 copy of other builds"), "{named:?}");
