@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::site::Site;
 use super::steady::events;
-use super::{site, until};
+use super::{SOON, site, until};
 use crate::xdp::has_bpf;
 
 /// The counters of UDP of the sender.
@@ -115,7 +115,7 @@ fn misses_its_window(observe: &str, what: &str) {
     until(Duration::from_secs(60), what, || events(&out).contains(what));
     run.interrupt();
     run.wait();
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 #[test]

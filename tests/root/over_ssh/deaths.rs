@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 
 use super::left_settings::{CHANGING, SOMAXCONN};
 use super::site::{Running, Site};
-use super::{site, until};
+use super::{SOON, site, until};
 
 /// Starts a run that changes a setting of `sut`, lets something happen to it while the load runs, and waits until nothing is
 /// left on the hosts: its exit status and its errors.
@@ -36,15 +36,13 @@ fn after_in(
     (ended.code, ended.errors)
 }
 
-const SHORT: Duration = Duration::from_secs(10);
-
 #[test]
 fn an_ssh_client_or_a_session_of_sshd_that_is_killed_ends_the_run() {
     let Some(site) = site() else { return };
-    let (code, errors) = after(&site, |run| run.signal_ssh("sut.lab", Signal::SIGKILL), SHORT);
+    let (code, errors) = after(&site, |run| run.signal_ssh("sut.lab", Signal::SIGKILL), SOON);
     assert!(code == Some(5) && errors.contains("sut was lost in the "), "{errors}");
     // sshd calls a session without a terminal so.
-    let (code, errors) = after(&site, |_| site.kill_in("gen1", "root@notty"), SHORT);
+    let (code, errors) = after(&site, |_| site.kill_in("gen1", "root@notty"), SOON);
     assert!(code == Some(5) && errors.contains("gen1 was lost in the "), "{errors}");
 }
 
@@ -63,14 +61,14 @@ fn the_command_for_counters_of_the_network_dies_with_the_run() {
     let command = fs::read_to_string(&pid).unwrap();
     assert!(is_there(command.trim()));
     run.kill();
-    until(SHORT, "the end of the command", || !is_there(command.trim()));
-    site.holds_nothing(SHORT);
+    until(SOON, "the end of the command", || !is_there(command.trim()));
+    site.holds_nothing(SOON);
 }
 
 #[test]
 fn an_interrupted_run_undoes_the_settings_of_its_hosts() {
     let Some(site) = site() else { return };
-    let (code, errors) = after(&site, Running::interrupt, SHORT);
+    let (code, errors) = after(&site, Running::interrupt, SOON);
     assert_eq!(code, Some(130), "{errors}");
 }
 
@@ -82,7 +80,7 @@ fn a_host_that_restarts_ends_the_run_by_name_and_its_settings_are_no_changes_any
         site.restart("sut");
         site.inside("sut", &["sh", "-c", &format!("echo {before} >{SOMAXCONN}")]);
     };
-    let (code, errors) = after(&site, restart, SHORT);
+    let (code, errors) = after(&site, restart, SOON);
     assert_eq!(code, Some(5), "{errors}");
     let what = "trial 1 is void, settings of sut ended with its restart\n";
     assert!(errors.contains("sut restarted in the ") && errors.contains(what), "{errors}");
@@ -96,7 +94,7 @@ fn a_host_that_restarts_ends_the_run_by_name_and_its_settings_are_no_changes_any
 fn a_run_whose_endpoint_and_watchdog_are_killed_connects_again_and_undoes_the_settings() {
     let Some(site) = site() else { return };
     let before = site.sysctl("sut", SOMAXCONN);
-    let (code, errors) = after(&site, |_| site.kill_all("sut"), SHORT);
+    let (code, errors) = after(&site, |_| site.kill_all("sut"), SOON);
     assert_eq!(code, Some(5), "{errors}");
     let what = "trial 1 is void, everything is undone on sut\n";
     assert!(errors.contains("sut was lost in the ") && errors.contains(what), "{errors}");
@@ -135,8 +133,8 @@ fn an_endpoint_that_is_killed_leaves_no_files_of_its_programs_although_none_foll
     // The run must not connect again: the next endpoint would remove them. The end of a lease is such a death.
     run.hold();
     site.kill_endpoint("sut");
-    until(SHORT, "no directory of a program", || !site.has_files());
+    until(SOON, "no directory of a program", || !site.has_files());
     site.wait_for_none("sut", "sleep 7777");
     run.kill();
-    site.holds_nothing(SHORT);
+    site.holds_nothing(SOON);
 }

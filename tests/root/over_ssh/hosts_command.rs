@@ -1,10 +1,9 @@
 //! `rxpath hosts check` and `rxpath hosts cleanup`: which hosts can be used, what is wrong with the others, which copies go.
 
 use std::path::Path;
-use std::time::Duration;
 
-use super::site;
 use super::site::Site;
+use super::{SOON, site};
 
 #[test]
 fn copies_of_other_builds_are_removed_and_the_one_in_use_is_not() {
@@ -37,7 +36,7 @@ fn copies_of_other_builds_are_removed_and_the_one_in_use_is_not() {
     let cleaned = site.rxpath(&["hosts", "cleanup", &site.inventory, "--json"]);
     let result = crate::schema::result("hosts-cleanup", &cleaned.printed);
     assert_eq!(result[1]["copies"][0], "b".repeat(64), "{result}");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::left_settings::SOMAXCONN;
 use super::site::{Running, Site};
 use super::steady::events;
-use super::{site, until};
+use super::{SOON, site, until};
 
 /// Trials that all want one setting.
 fn scenario(blocks: u32, measure: &str) -> String {
@@ -101,7 +101,7 @@ fn trials_in_a_row_that_want_the_same_are_one_change_and_one_undo() {
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
     let lengths = journals(&site, &out, &before, None);
     assert!(lengths.iter().any(|trials| *trials > 1), "no trial kept it: {lengths:?}");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_setting_that_another_program_changes_is_made_again_for_the_next_trial() {
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
     let lengths = journals(&site, &out, &before, Some(0));
     assert!(lengths.len() > 1 && lengths[0] == 1, "{lengths:?}");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 /// Whether a trial has ended and counts: a void one keeps nothing.
@@ -138,8 +138,7 @@ fn if_anything_dies_between_two_trials_the_kept_setting_is_undone() {
     let Some(site) = site() else { return };
     let before = site.sysctl("sut", SOMAXCONN);
     let is = |value: &str| site.sysctl("sut", SOMAXCONN) == value;
-    let is_as_before = || until(Duration::from_secs(5), "as before", || is(&before));
-    let limit = Duration::from_secs(10);
+    let is_as_before = || until(SOON, "as before", || is(&before));
     // The endpoint, and nobody connects again: its watchdog undoes it.
     let run = between_trials(&site, &site.path("endpoint"));
     run.hold();
@@ -147,7 +146,7 @@ fn if_anything_dies_between_two_trials_the_kept_setting_is_undone() {
     site.kill_endpoint("sut");
     is_as_before();
     run.kill();
-    site.holds_nothing(limit);
+    site.holds_nothing(SOON);
     // The endpoint, and the run says what became of the setting.
     let run = between_trials(&site, &site.path("lost"));
     site.kill_endpoint("sut");
@@ -157,19 +156,19 @@ fn if_anything_dies_between_two_trials_the_kept_setting_is_undone() {
     let what = " is void, everything is undone on sut\n";
     assert!(ended.errors.contains("sut was lost in the "), "{ended:?}");
     assert!(ended.errors.contains(what), "{ended:?}");
-    site.holds_nothing(limit);
+    site.holds_nothing(SOON);
     // ssh.
     let run = between_trials(&site, &site.path("ssh"));
     run.hold();
     run.signal_ssh("sut.lab", Signal::SIGKILL);
     is_as_before();
     run.kill();
-    site.holds_nothing(limit);
+    site.holds_nothing(SOON);
     // The coordinator.
     let run = between_trials(&site, &site.path("coordinator"));
     run.kill();
     is_as_before();
-    site.holds_nothing(limit);
+    site.holds_nothing(SOON);
 }
 
 #[test]
@@ -185,5 +184,5 @@ fn an_interrupt_after_a_trial_undoes_the_kept_setting() {
     let undone: Vec<usize> =
         (1..).map_while(|journal| Some(steps(&site, journal, "undone")?.len())).collect();
     assert!(!undone.is_empty() && undone.iter().all(|count| *count == 1), "{undone:?}");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use super::left_settings::{CHANGING, SOMAXCONN};
 use super::site::Running;
 use super::steady::events;
-use super::{site, until};
+use super::{SOON, site, until};
 
 #[test]
 fn settings_of_an_endpoint_that_is_killed_while_it_makes_them_are_undone_at_once() {
@@ -18,11 +18,11 @@ fn settings_of_an_endpoint_that_is_killed_while_it_makes_them_are_undone_at_once
     let is = |value: &str| site.sysctl("sut", SOMAXCONN) == value;
     let run = site.start(&words);
     // The program that makes the change may be at work still: it ends by itself.
-    until(Duration::from_secs(20), "the setting", || is("4321"));
+    until(Duration::from_secs(60), "the setting", || is("4321"));
     site.kill_endpoint("sut");
-    until(Duration::from_secs(5), "the setting of before", || is(&before));
+    until(SOON, "the setting of before", || is(&before));
     assert_eq!(run.wait().code, Some(5));
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
     assert!(is(&before), "it is undone for good");
 }
 
@@ -48,7 +48,7 @@ fn when_a_host_is_lost_the_others_are_undone_and_named() {
     // The run connects to it again, and sees that its watchdog has undone them.
     let what = "trial 1 is void, everything is undone on sut\n";
     assert!(errors.contains(what), "{errors}");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 /// One trial of these lengths.
@@ -79,7 +79,7 @@ fn connections_that_are_silent_for_longer_than_the_lease_while_load_runs_are_no_
     let ended = run.wait();
     // 4: the machine was busy, which is no matter here.
     assert!(matches!(ended.code, Some(0 | 4)), "{ended:?}");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 /// The manifest of the one run in a directory.
@@ -117,7 +117,7 @@ fn a_trial_counts_whose_receiver_is_silent_from_ramp_into_the_window() {
     std::thread::sleep(Duration::from_secs(28));
     run.signal_ssh("sut.lab", Signal::SIGCONT);
     counts(run, &out);
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn an_earlier_window_that_a_silent_sender_does_not_take_holds_for_no_host() {
     counts(run, &out);
     // Ramp, all of settle, window: an early window would have been over long before.
     assert!(ramp.elapsed() >= Duration::from_secs(28), "the latest window held");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 #[test]

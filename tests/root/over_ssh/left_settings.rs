@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::site::{Running, Site};
-use super::{site, until};
+use super::{SOON, site, until};
 
 pub(super) const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
 
@@ -45,9 +45,9 @@ fn settings_of_a_killed_endpoint_are_undone_at_once() {
     run.hold();
     site.kill_in("sut", "/rxpath endpoint");
     // Long before the end of the trial.
-    until(Duration::from_secs(5), "as before", || site.sysctl("sut", SOMAXCONN) == before);
+    until(SOON, "as before", || site.sysctl("sut", SOMAXCONN) == before);
     run.kill();
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 /// A run is killed, and all of rxpath on `sut`: nobody is left to undo its setting.
@@ -75,7 +75,7 @@ fn settings_that_a_killed_run_left_are_undone_by_the_next_endpoint_and_by_cleanu
     assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
     assert!(cleaned.printed.contains("sut: undid journal 2 of a killed run"), "{cleaned:?}");
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn changes_that_nobody_confirmed_yet_are_a_reason_not_to_begin() {
     assert_eq!(check.code, Some(0), "{check:?}");
     tune(&["undo", "1"]);
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 #[test]
@@ -121,5 +121,5 @@ fn without_root_journals_that_cannot_be_read_are_said_and_are_no_changes() {
     assert_eq!(cleaned.code, Some(5), "{cleaned:?}");
     assert!(cleaned.printed.contains(unread), "{cleaned:?}");
     assert!(!cleaned.printed.contains("tune undo 1"), "{cleaned:?}");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }

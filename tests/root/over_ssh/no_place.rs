@@ -1,9 +1,8 @@
 //! Hosts on which the copy of rxpath has no place: a full disk, a file system that lets no program run.
 
 use std::fs;
-use std::time::Duration;
 
-use super::site;
+use super::{SOON, site};
 
 #[test]
 fn a_directory_that_takes_no_copy_is_named_with_what_to_do_and_nothing_is_left_in_it() {
@@ -28,5 +27,5 @@ fn a_directory_that_takes_no_copy_is_named_with_what_to_do_and_nothing_is_left_i
     }
     let check = site.rxpath(&["hosts", "check", &site.inventory]);
     assert_eq!(check.code, Some(0), "{check:?}");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }

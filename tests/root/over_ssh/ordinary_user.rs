@@ -7,7 +7,7 @@ use rxpath_record::run::RunReader;
 
 use super::site::Site;
 use super::site::accounts::{OWN_NETNS, USER};
-use super::{QUICK, secrets, site};
+use super::{QUICK, SOON, secrets, site};
 use crate::skip::skip;
 
 /// The site, where there is a sudo.
@@ -45,7 +45,7 @@ fn an_ordinary_user_measures_between_hosts_without_root() {
         assert!(trial.ledger.offered_packets > 100, "{:?}", trial.ledger);
     }
     secrets::are_kept(&site, &directory);
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
     // What needs root is refused by name, with a command that ssh understands.
     let observed = [&all[..], &["--set", "observe.drops=true"]].concat();
     let refused = site.rxpath(&observed);
@@ -70,7 +70,7 @@ fn an_endpoint_by_sudo_ends_with_its_coordinator_and_with_sudo() {
     };
     // The end of the input passes through sudo.
     start().kill();
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
     // Nobody is left between sshd and the endpoint.
     let run = start();
     site.kill_in("gen1", "sudo -n -- ");
@@ -96,7 +96,7 @@ fn a_network_namespace_is_entered_by_sudo_that_wants_no_password() {
     for trial in &manifest.trials {
         assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
     }
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
     // The words of the real sudo.
     site.sudoers("");
     let refused = site.rxpath(&["hosts", "check", &inventory]);

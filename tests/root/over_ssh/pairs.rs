@@ -1,12 +1,11 @@
 //! Two senders and two receivers of which the inventory chooses two pairs.
 
 use std::fs;
-use std::time::Duration;
 
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
 
-use super::site;
+use super::{SOON, site};
 
 /// One trial at a rate that loses nothing.
 pub(super) const SCENARIO: &str = r#"
@@ -51,7 +50,7 @@ fn only_chosen_pairs_talk_to_each_other() {
     let manifest = RunReader::open(&directory).unwrap().manifest;
     every_datagram_is_that_of_a_pair(&manifest.trials[0]);
     clocks_are_those_of_the_pairs(&manifest);
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 fn every_datagram_is_that_of_a_pair(trial: &Trial) {

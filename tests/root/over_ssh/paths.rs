@@ -1,11 +1,10 @@
 //! What probes find before a run: hidden routers, closed ports, links with a smaller MTU.
 
 use std::path::Path;
-use std::time::Duration;
 
 use super::relay::Trouble;
-use super::site;
 use super::site::{Ended, Site};
+use super::{SOON, site};
 
 /// Drops what comes to the port of the workloads.
 fn closed(protocol: &str) -> String {
@@ -145,7 +144,7 @@ fn a_device_without_a_carrier_and_a_host_that_is_busy_are_named() {
     let check = refused(&site, &site.inventory, ": another experiment runs there (pid ");
     assert!(check.errors.contains("let that experiment end"), "{check:?}");
     run.kill();
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
     site.take_down("sut", "data");
     let check = refused(&site, &site.inventory, "sut: data is down or has no carrier");
     assert!(check.errors.contains("ip link set data up"), "{check:?}");

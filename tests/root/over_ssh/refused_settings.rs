@@ -1,7 +1,5 @@
 //! A variant whose settings a host refuses, or with whose settings the path does not work, is left out: the others run.
 
-use std::time::Duration;
-
 use rxpath_record::run::RunReader;
 
 use super::left_settings::SOMAXCONN;
@@ -61,7 +59,7 @@ fn what_is_refused_when_it_is_written_or_breaks_the_path_leaves_out_its_variant_
     let compared: Vec<&str> = manifest.comparisons.iter().map(|one| one.variant.as_str()).collect();
     assert_eq!(compared, ["other"]);
     assert_eq!((site.sysctl("sut", SOMAXCONN), site.sysctl("sut", mtu)), (before, "1500".into()));
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 #[test]
@@ -77,5 +75,5 @@ fn a_run_of_which_no_variant_is_left_says_why_and_leaves_the_host_as_it_was() {
     assert!(run.errors.contains(what), "{run:?}");
     assert!(run.errors.contains(": nothing is left to compare"), "{run:?}");
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }

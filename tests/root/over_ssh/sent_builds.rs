@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use super::site;
 use super::site::Site;
+use super::{SOON, site};
 
 const ARCH: &str = std::env::consts::ARCH;
 
@@ -45,7 +44,7 @@ fn a_build_for_the_host_is_sent_and_an_experiment_runs_by_it() {
     // 4: the machine was busy, which is no matter here.
     assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
     assert!(!run.errors.contains("sending rxpath"), "{run:?}");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
     // A file that was given comes before the one in the directory.
     let given = site.path("given");
     fs::write(&given, [bytes, b"more".to_vec()].concat()).unwrap();

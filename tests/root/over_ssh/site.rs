@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use self::accounts::ACCOUNTS;
 pub use self::running::{Ended, Running};
-use super::until;
+use super::{SOON, until};
 use crate::bed::Bed;
 use crate::handlers::catches;
 
@@ -183,7 +183,7 @@ impl Site {
 
     fn wait_for_sshd(&self, address: &str) {
         let address: std::net::SocketAddr = address.parse().unwrap();
-        until(Duration::from_secs(10), "sshd", || {
+        until(Duration::from_secs(60), "sshd", || {
             let connected = self.coordinator.run(move |_| {
                 std::net::TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok()
             });
@@ -305,7 +305,7 @@ impl Site {
     }
 
     pub fn wait_for_none(&self, alias: &str, words: &str) {
-        until(Duration::from_secs(10), words, || self.pids(alias, words).is_empty());
+        until(SOON, words, || self.pids(alias, words).is_empty());
     }
 
     pub fn kill_in(&self, alias: &str, words: &str) {

@@ -1,11 +1,9 @@
 //! Two receivers on hosts of their own, and a sender whose clock is a day ahead of theirs.
 
-use std::time::Duration;
-
 use rxpath_record::run::RunReader;
 
 use super::pairs::SCENARIO;
-use super::{QUICK, site};
+use super::{QUICK, SOON, site};
 
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
 
@@ -49,7 +47,7 @@ fn both_receivers_get_what_was_sent_to_them_and_both_hosts_are_changed_for_the_t
         let delay_us = serve(name).unwrap_or_else(|| panic!("{name}: {:?}", trial.workloads));
         assert!((0.0..1e6).contains(&delay_us), "{name}: {delay_us}");
     }
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
 
 #[test]
@@ -67,5 +65,5 @@ fn a_receiver_that_is_lost_ends_the_run_on_all_hosts() {
     let ended = run.wait();
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert!(ended.errors.contains("sut2 was lost"), "{ended:?}");
-    site.holds_nothing(Duration::from_secs(10));
+    site.holds_nothing(SOON);
 }
