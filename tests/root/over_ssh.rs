@@ -148,7 +148,8 @@ fn whoever_dies_in_a_trial_nothing_is_left_on_the_hosts() {
     nothing_is_left();
 }
 
-/// A small socket under load, known work beside it, and every observer.
+/// A small socket under load, known work beside it, and every observer. Packets are followed in turns, with up to a second between
+/// two of them: some meet packets also on a busy machine.
 const OBSERVED: &str = r#"
     question = "?"
     [load]
@@ -167,7 +168,7 @@ const OBSERVED: &str = r#"
     aa = false
     ramp = "100ms"
     settle = "100ms"
-    measure = "500ms"
+    measure = "3s"
 "#;
 
 #[test]
@@ -188,7 +189,7 @@ fn drops_stages_and_taken_time_are_observed_on_the_receiver_s_host_and_end_with_
     let (stolen, traced) = (trial.stolen.as_ref().unwrap(), trial.traced.as_ref().unwrap());
     let victim = stolen.victim.as_ref().unwrap();
     assert_eq!(victim.cpu, 0);
-    assert!(victim.row.asked_s > 0.4 && victim.row.time.on_cpu_s > 0.0, "{victim:?}");
+    assert!(victim.row.asked_s > 1.5 && victim.row.time.on_cpu_s > 0.0, "{victim:?}");
     assert!(!stolen.interrupt.source.contains("not measured"), "{:?}", stolen.interrupt);
     // Packets of a veth without GRO come by the backlog.
     let polled: u64 = traced.devices.iter().map(|device| device.packets).sum();
@@ -293,7 +294,7 @@ const FOREIGN: &str = r#"
     aa = false
     ramp = "100ms"
     settle = "400ms"
-    measure = "500ms"
+    measure = "4s"
 "#;
 
 #[test]
@@ -311,9 +312,11 @@ fn programs_of_others_run_on_both_hosts_and_go_with_the_trial() {
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
     let manifest = RunReader::open(&directory).unwrap().manifest;
     let trial = &manifest.trials[0];
-    // By the kernel's counters of each host, told by lines of its own.
-    assert!((4_000.0..6_000.0).contains(&trial.metrics["delivered_pps"]), "{:?}", trial.metrics);
-    assert!((4_000.0..6_000.0).contains(&trial.metrics["offered_pps"]), "{:?}", trial.metrics);
+    // By the kernel's counters of each host, told by lines of its own: 5,000 per second, less or more where the generator waited
+    // for a CPU. Counted on both hosts, or for one clock of two, they would be no such number.
+    for metric in ["delivered_pps", "offered_pps"] {
+        assert!((2_500.0..7_500.0).contains(&trial.metrics[metric]), "{:?}", trial.metrics);
+    }
     let printed = |side: &str| trial.workloads[side]["result"]["stdout"].to_string();
     assert!(printed("serve").starts_with("\"sut\\n"), "{:?}", trial.workloads["serve"]);
     assert!(printed("load").contains("system_info"), "{:?}", trial.workloads["load"]);

@@ -111,10 +111,10 @@ fn a_trial_counts_whose_receiver_is_silent_from_ramp_into_the_window() {
     let run = site.start(&words);
     until(Duration::from_secs(60), "the ramp", || events(&out).contains("\"ramp\""));
     // why: the orders to start are answered within a moment.
-    std::thread::sleep(Duration::from_secs(1));
+    std::thread::sleep(Duration::from_secs(4));
     run.signal_ssh("sut.lab", Signal::SIGSTOP);
     // why: the silence is what is tested: from the ramp on, until a request would have waited for more than 10 s.
-    std::thread::sleep(Duration::from_secs(28));
+    std::thread::sleep(Duration::from_secs(25));
     run.signal_ssh("sut.lab", Signal::SIGCONT);
     counts(run, &out);
     site.holds_nothing(SOON);
@@ -138,8 +138,9 @@ fn an_earlier_window_that_a_silent_sender_does_not_take_holds_for_no_host() {
     std::thread::sleep(Duration::from_secs(1));
     run.signal_ssh("gen1.lab", Signal::SIGCONT);
     counts(run, &out);
-    // Ramp, all of settle, window: an early window would have been over long before.
-    assert!(ramp.elapsed() >= Duration::from_secs(28), "the latest window held");
+    // Ramp, all of settle, window are 28 s, of which this thread may have slept through some: an early window would have been over
+    // before.
+    assert!(ramp.elapsed() >= Duration::from_secs(26), "the latest window held");
     site.holds_nothing(SOON);
 }
 

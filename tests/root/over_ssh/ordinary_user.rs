@@ -40,10 +40,13 @@ fn an_ordinary_user_measures_between_hosts_without_root() {
     // 4: the machine was busy, which is no matter here.
     assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
     let directory = only_run(&out);
-    for trial in &RunReader::open(&directory).unwrap().manifest.trials {
+    let trials = RunReader::open(&directory).unwrap().manifest.trials;
+    for trial in &trials {
         assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
-        assert!(trial.ledger.offered_packets > 100, "{:?}", trial.ledger);
     }
+    // On a busy machine the sender of one trial may get no CPU.
+    let offered: u64 = trials.iter().map(|trial| trial.ledger.offered_packets).sum();
+    assert!(offered > 100, "{trials:#?}");
     secrets::are_kept(&site, &directory);
     site.holds_nothing(SOON);
     // What needs root is refused by name, with a command that ssh understands.

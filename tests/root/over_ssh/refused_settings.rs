@@ -54,10 +54,12 @@ fn what_is_refused_when_it_is_written_or_breaks_the_path_leaves_out_its_variant_
     }
     for name in ["base", "other"] {
         let variant = of(name);
-        assert!(variant.trials_count == 1 && variant.not_available.is_none(), "{variant:?}");
+        assert!(variant.not_available.is_none(), "{variant:?}");
+        // 4: all its trials may be void.
+        assert!(variant.trials_count == 1 || run.code == Some(4), "{variant:?}");
     }
     let compared: Vec<&str> = manifest.comparisons.iter().map(|one| one.variant.as_str()).collect();
-    assert_eq!(compared, ["other"]);
+    assert!(compared == ["other"] || run.code == Some(4), "{compared:?}");
     assert_eq!((site.sysctl("sut", SOMAXCONN), site.sysctl("sut", mtu)), (before, "1500".into()));
     site.holds_nothing(SOON);
 }

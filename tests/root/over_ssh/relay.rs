@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -24,8 +24,8 @@ const PROTOCOL_AT: usize = 14 + 9;
 const UDP: u8 = 17;
 
 /// Datagrams behind this many are not dropped: no sequence number tells that the last ones of a stream are missing. A trial
-/// sends some 1,400.
-const LAST_DROPPED: u64 = 1_000;
+/// sends some 8,500; on a busy machine its sender may get no CPU at the end.
+const LAST_DROPPED: u64 = 5_000;
 /// A frame of the load, with 32 bytes. Shorter ones are those by which clocks are compared: none of a trial.
 const LEAST_DROPPED: usize = 74;
 
@@ -43,13 +43,12 @@ pub struct Trouble {
 pub struct Relay {
     stop: Arc<AtomicBool>,
     dropped: Arc<AtomicU64>,
-    held: Arc<Mutex<Vec<Duration>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Relay {
     pub fn between(from: File, to: File, trouble: Trouble) -> Self {
-        let (stop, dropped, held) = (Arc::default(), Arc::default(), Arc::default());
+        let (stop, dropped) = (Arc::default(), Arc::default());
         let ways = [
             (from.try_clone().unwrap(), to.try_clone().unwrap(), trouble),
             (to, from, Trouble::default()),
@@ -61,25 +60,17 @@ impl Relay {
                 trouble,
                 stop: Arc::clone(&stop),
                 dropped: Arc::clone(&dropped),
-                held: Arc::clone(&held),
                 waiting: VecDeque::new(),
             };
             std::thread::spawn(move || carrier.carry())
         };
         let threads = ways.into_iter().map(start).collect();
-        Self { stop, dropped, held, threads }
+        Self { stop, dropped, threads }
     }
 
     /// Datagrams that it dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
-    }
-
-    /// How long it held datagrams, median.
-    pub fn median_hold(&self) -> Duration {
-        let mut all = self.held.lock().unwrap().clone();
-        all.sort_unstable();
-        all[all.len() / 2]
     }
 }
 
@@ -99,7 +90,6 @@ struct Carrier {
     trouble: Trouble,
     stop: Arc<AtomicBool>,
     dropped: Arc<AtomicU64>,
-    held: Arc<Mutex<Vec<Duration>>>,
     /// Datagrams that are held, with the instant at which they came.
     waiting: VecDeque<(Instant, Vec<u8>)>,
 }
@@ -138,9 +128,8 @@ impl Carrier {
     fn let_go(&mut self) {
         let hold = self.trouble.hold;
         while self.waiting.front().is_some_and(|(came, _)| came.elapsed() >= hold) {
-            let Some((came, frame)) = self.waiting.pop_front() else { return };
+            let Some((_, frame)) = self.waiting.pop_front() else { return };
             let _ = self.to.write(&frame);
-            self.held.lock().unwrap().push(came.elapsed());
         }
     }
 

@@ -30,7 +30,8 @@ fn trial_of(site: &Site, inventory: &str, load: &str) -> Manifest {
     let file = site.write("s.toml", &text);
     let words =
         ["run", &file, "--hosts", inventory, "--out", &out, "--keep-noisy", "--trials", "1"];
-    let sets = QUICK[1..].iter().flat_map(|set| ["--set", set]);
+    // Longer than a busy machine keeps a sender, or the relay, from its CPU.
+    let sets = QUICK[1..].iter().chain(&["trials.measure=1500ms"]).flat_map(|set| ["--set", set]);
     let run = site.rxpath(&words.into_iter().chain(sets).collect::<Vec<_>>());
     assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
@@ -247,17 +248,17 @@ fn what_the_network_lost_of_a_vlan_is_known_by_the_devices_below_it() {
 fn a_one_way_delay_is_that_of_the_wire_within_its_bound() {
     let Some(site) = site() else { return };
     let hold = Duration::from_millis(5);
-    let (relay, manifest) = over_wire(&site, Trouble { hold, ..Trouble::default() });
+    let (_relay, manifest) = over_wire(&site, Trouble { hold, ..Trouble::default() });
     let metrics = &manifest.trials[0].metrics;
     let of =
         |name: &str| metrics.get(name).copied().unwrap_or_else(|| panic!("{name}: {metrics:?}"));
     let (delay, bound) = (of("one_way_delay_p50_us"), of("one_way_delay_bound_us"));
-    let on_wire = relay.median_hold().as_secs_f64() * 1e6;
+    let on_wire = hold.as_secs_f64() * 1e6;
     assert!(bound < 2_500.0, "{metrics:?}");
-    // Besides being held a datagram waits for the CPU, for how long nobody knows.
+    // Besides being held a datagram waits for the CPU, for how long nobody knows: the least of them waits little.
+    let least = delay - of("delay_above_least_p50_us");
     assert!(
-        delay >= on_wire - bound && delay < on_wire + 50_000.0,
-        "{delay} +-{bound}, held {on_wire}"
+        least >= on_wire - bound && least < on_wire + 50_000.0,
+        "{least} +-{bound}, held {on_wire}"
     );
-    assert!(of("delay_above_least_p50_us") < delay, "{metrics:?}");
 }
