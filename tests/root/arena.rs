@@ -8,12 +8,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::bed::until;
+use crate::bed::{until, until_within};
 
 const KEEPER: &str = r#"
 set -e
@@ -227,7 +228,8 @@ impl Run {
     /// Waits for an event that holds this text, or for the end of the run.
     pub fn saw_event(&mut self, text: &str) -> bool {
         let mut seen = false;
-        until(&format!("an event with {text}"), || {
+        // A search or a run makes some trials before.
+        until_within(Duration::from_secs(60), &format!("an event with {text}"), || {
             let ended = self.child.try_wait().unwrap().is_some();
             seen = self.directory().is_some_and(|directory| {
                 let events = std::fs::read_to_string(directory.join("events.jsonl"));

@@ -135,10 +135,15 @@ pub fn searched(search: impl Fn() -> Output) -> Output {
 }
 
 /// Waits for a condition; panics with `what` after 20 s.
-pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+pub fn until(what: &str, condition: impl FnMut() -> bool) {
+    until_within(Duration::from_secs(20), what, condition);
+}
+
+/// Waits for a condition; panics with `what` after this time.
+pub fn until_within(limit: Duration, what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + limit;
     while !condition() {
-        assert!(Instant::now() < deadline, "not within 20 s: {what}");
+        assert!(Instant::now() < deadline, "not within {limit:?}: {what}");
         // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::arena::{Arena, Run};
-use crate::bed::may_run;
+use crate::bed::{may_run, searched};
 use crate::schema;
 
 /// 25 datagrams arrive in a stall; a buffer of 4 KiB holds five of them.
@@ -46,16 +46,22 @@ fn search(arena: &Arena, out: &str, words: &[&str]) -> Run {
     Run::start(command, arena.path(out))
 }
 
+/// What a search printed that kept something. Its budget is enough for trials that take four times as long on a busy machine.
+fn proven(search: impl Fn() -> Run) -> String {
+    let ended = searched(|| search().child.wait_with_output().unwrap());
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+    String::from_utf8(ended.stdout).unwrap()
+}
+
 #[test]
 fn a_buffer_that_is_too_small_is_found_proven_and_planned() {
     if !may_run() {
         return;
     }
     let arena = Arena::new();
-    let words = ["--set", "serve.rcvbuf=4KiB", "--guard", "loss_ratio<0.5", "--budget", "30s"];
-    let ended = search(&arena, "buffer", &words).wait();
-    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
-    let result = schema::result("tune-auto", &ended.stdout);
+    let words = ["--set", "serve.rcvbuf=4KiB", "--guard", "loss_ratio<0.5", "--budget", "60s"];
+    let printed = proven(|| search(&arena, "buffer", &words));
+    let result = schema::result("tune-auto", &printed);
     let found = &result["found"];
     let names = |list: &Value| {
         let all = list.as_array().unwrap().iter();
@@ -72,7 +78,7 @@ fn a_buffer_that_is_too_small_is_found_proven_and_planned() {
     assert!(
         result["plan"]["left_out"][0]["why"].as_str().unwrap().contains("option of the service")
     );
-    let envelope: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let envelope: Value = serde_json::from_str(&printed).unwrap();
     let run = envelope["settings"]["run"].as_str().unwrap();
     let run = arena.path("buffer").join(Path::new(run).file_name().unwrap());
     for file in ["plan.toml", "tune-auto.md", "tune-auto.json", "report.html"] {
@@ -96,18 +102,22 @@ fn a_run_searches_among_the_values_that_its_scenario_names() {
     let file = arena.dir.path().join("named.toml");
     let axes = "serve.rcvbuf = [\"6KiB\", \"1MiB\"]\nserve.nice = [5]\n";
     let text = SCENARIO.replace("every = \"10ms\"", "every = \"10ms\"\nrcvbuf = \"4KiB\"");
-    std::fs::write(&file, format!("{text}[search]\nbudget = \"30s\"\n[search.axes]\n{axes}"))
+    std::fs::write(&file, format!("{text}[search]\nbudget = \"60s\"\n[search.axes]\n{axes}"))
         .unwrap();
-    let mut command = arena.inside(env!("CARGO_BIN_EXE_rxpath"));
-    command.args(["run", "--json"]).arg(&file).arg("--out").arg(arena.dir.path().join("named"));
-    let ended = Run::start(command, arena.path("named")).wait();
-    assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
-    let result = schema::result("tune-auto", &ended.stdout);
+    let printed = proven(|| {
+        let mut command = arena.inside(env!("CARGO_BIN_EXE_rxpath"));
+        command.args(["run", "--json"]).arg(&file).arg("--out").arg(arena.dir.path().join("named"));
+        Run::start(command, arena.path("named"))
+    });
+    let result = schema::result("tune-auto", &printed);
     let found = &result["found"];
-    let kept = found["kept"].as_array().unwrap();
-    assert_eq!(kept.len(), 1, "{found}");
-    assert_eq!(kept[0]["name"], "serve.rcvbuf=1MiB");
-    assert_eq!(kept[0]["because"][0], "[search] of the scenario");
+    let kept = found["kept"].as_array().unwrap().iter();
+    // By chance a search may keep what has no effect; not two values of one axis.
+    let mut kept = kept.filter(|one| one["name"] != "serve.nice=5");
+    let buffer = kept.next().unwrap();
+    assert!(kept.next().is_none(), "{found}");
+    assert_eq!(buffer["name"], "serve.rcvbuf=1MiB");
+    assert_eq!(buffer["because"][0], "[search] of the scenario");
     let dropped = found["dropped"].as_array().unwrap();
     let other = dropped.iter().find(|one| one["name"] == "serve.rcvbuf=6KiB").unwrap();
     assert_eq!(other["why"]["other-value"], "serve.rcvbuf=1MiB");
@@ -120,7 +130,7 @@ fn where_nothing_is_lost_nothing_is_kept() {
         return;
     }
     let arena = Arena::new();
-    let words = ["--set", "serve.rcvbuf=1MiB", "--budget", "20s"];
+    let words = ["--set", "serve.rcvbuf=1MiB", "--budget", "60s"];
     let ended = search(&arena, "sound", &words).wait();
     let result = schema::result("tune-auto", &ended.stdout);
     // Chance, or what else this machine does, proves something in one search of twenty: fresh pairs do not confirm it.
