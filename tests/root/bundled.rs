@@ -61,14 +61,12 @@ fn run_all(kind: &str) {
         _ => kind == "other",
     };
     let is_here = |name: &&String| of_kind(name) && *name != OF_CAPACITY;
-    // The shortest window that there is: counts need no more.
-    let sets = [&SMALLEST[..], &["trials.measure=100ms"]].concat();
     let names: Vec<String> = bundled().unwrap().into_iter().map(|file| file.name).collect();
     let mut runs = 0;
     for name in names.iter().filter(is_here) {
         match lacks(name) {
             Some(peer) => skip("bundled_peers", &format!("{name} needs {peer}")),
-            None => holds(&run_bundled(name, &sets)),
+            None => holds(&run_bundled(name, &SMALLEST)),
         }
         runs += 1;
     }

@@ -12,8 +12,8 @@ use crate::bundled::SMALLEST;
 /// A trial that has ended.
 pub type Ended = Trial;
 
-/// What scenarios for tests have in common: one short block.
-const SHORT: [&str; 2] = ["trials.measure=200ms", "trials.time_limit=60s"];
+/// What scenarios for tests have in common: one short block. A program that waits 300 ms for its CPU has rates all the same.
+const SHORT: [&str; 2] = ["trials.measure=500ms", "trials.time_limit=60s"];
 
 /// The trials of `tests/data/scenarios/NAME.toml`, each variant once, with `--set` for each of `sets`.
 pub fn run(name: &str, sets: &[&str]) -> Vec<Ended> {
@@ -46,8 +46,8 @@ pub fn observed_file(file: &Path, what: &str) -> Manifest {
 }
 
 /// The same with `--observe WHAT`.
-pub fn observed(name: &str, what: &str) -> RunReader {
-    of_tests(name, &[], &["--observe", what])
+pub fn observed(name: &str, sets: &[&str], what: &str) -> RunReader {
+    of_tests(name, sets, &["--observe", what])
 }
 
 /// A bundled scenario, each variant once, with `--set` for each of `sets`.

@@ -11,14 +11,14 @@ use crate::bed::may_run;
 use crate::bundled::holds;
 use crate::skip::skip;
 
-/// Some 0.4 s a trial, of which eight intervals of the workloads: enough that a prediction stands beside each measurement, not that it is right.
+/// Some 0.6 s a trial, of which eight intervals of the workloads: enough that a prediction stands beside each measurement, not that it is right.
 const SMALLEST: [&str; 8] = [
     "--set",
     "trials.ramp=50ms",
     "--set",
     "trials.settle=0s",
     "--set",
-    "trials.measure=200ms",
+    "trials.measure=400ms",
     "--set",
     "trials.paired=false",
 ];
@@ -104,7 +104,8 @@ fn every_variant_of_the_models_scenarios_is_predicted_and_their_ledgers_close() 
     let told = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(matches!(done.status.code(), Some(0 | 1)), "{:?}: {told}", done.status);
     let got = json(&done);
-    assert_eq!(got["warnings"][0]["code"], "foreign-calibration");
+    let warnings = got["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|it| it["code"] == "foreign-calibration"), "{warnings:?}");
     let scenarios = got["result"]["scenarios"].as_array().unwrap();
     assert_eq!(scenarios.len(), 5, "{scenarios:?}");
     for scenario in scenarios {

@@ -30,8 +30,8 @@ fn can_run() -> bool {
 }
 
 pub fn run(scenario: &str) -> Option<Manifest> {
-    // What is asserted here does not depend on the cost of an interrupt.
-    let sets = [&SMALLEST[..], &["observe.irq_entry=3us"]].concat();
+    // What is asserted here does not depend on the cost of an interrupt. Something is delivered in the window on a busy machine too.
+    let sets = [&SMALLEST[..], &["observe.irq_entry=3us", "trials.measure=1s"]].concat();
     run_with(scenario, &sets)
 }
 
@@ -81,8 +81,8 @@ fn adds_up(trial: &Trial) {
     assert!(row.cpus.contains(&victim.cpu), "{row:?}");
     if victim.command.is_empty() {
         assert_eq!(row.comm, "rxpath-victim");
-        // Its start and its end are calls, which may raise one; the loop raises none.
-        assert!(victim.row.time.own_softirq_s < 1e-3, "{victim:?}");
+        // Its start and its end are calls, which may raise one, of up to netdev_budget_usecs each; the loop raises none.
+        assert!(victim.row.time.own_softirq_s < 5e-3, "{victim:?}");
     }
     let net = victim.row.time.net_rx_s + victim.row.time.net_tx_s;
     assert!(victim.row.time.certain_s <= net + 1e-9, "{victim:?}");
