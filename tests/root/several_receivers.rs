@@ -1,123 +1,20 @@
 //! Experiments with several receivers: hosts that are network namespaces of this machine, on one bridge.
 
+mod lan;
+
 use std::fs;
-use std::net::IpAddr;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use rxpath_core::PathSide;
-use rxpath_host::lab::netns::Namespace;
 use rxpath_record::ledger::{LedgerUnit, Place};
-use rxpath_record::manifest::{Manifest, Trial};
-use rxpath_record::run::RunReader;
-use tempfile::TempDir;
+use rxpath_record::manifest::Trial;
+use rxpath_record::verdict::Stage;
 
-use crate::bed::Bed;
+use self::lan::Lan;
 
-const HOSTS: [(&str, &str); 4] =
-    [("gen1", "sender"), ("gen2", "sender"), ("sut", "receiver"), ("sut2", "receiver")];
-
-/// The hosts, and a directory for files.
-struct Lan {
-    _hosts: Vec<Namespace>,
-    _switch: Namespace,
-    _bed: Bed,
-    dir: TempDir,
-    inventory: String,
-}
-
-fn tool(program: &str, words: &[&str]) {
-    let ended = Command::new(program).args(words).status().unwrap();
-    assert!(ended.success(), "{program} {words:?}");
-}
-
-fn address(number: u8) -> IpAddr {
-    [10, 79, 0, number].into()
-}
-
-fn mac(number: u8) -> [u8; 6] {
-    [2, 0, 0, 0, 0, number]
-}
-
-impl Lan {
-    fn new() -> Option<Self> {
-        let bed = Bed::new()?;
-        let switch = Namespace::create(&bed.owner, "switch").unwrap();
-        switch.disable_ipv6().unwrap();
-        // With snooping the bridge sends reports of its own to each host (`br_multicast_join_snoopers`).
-        let bridge = ["link", "add", "br0", "type", "bridge", "mcast_snooping", "0"];
-        switch.run(move |_| tool("ip", &bridge)).unwrap();
-        switch.set_up("br0", true).unwrap();
-        let (mut hosts, mut text) = (Vec::new(), String::new());
-        for (number, (alias, role)) in (1..).zip(HOSTS) {
-            let host = Namespace::create(&bed.owner, alias).unwrap();
-            host.disable_ipv6().unwrap();
-            let port = format!("port{number}");
-            switch.veth_to(&port, &host, "data", 1).unwrap();
-            host.set_mac("data", mac(number)).unwrap();
-            host.add_address("data", address(number), 24).unwrap();
-            host.set_up("data", true).unwrap();
-            // Who is where is known: no ARP, and no frame goes to a host that it is not for.
-            for other in (1..=HOSTS.len() as u8).filter(|other| *other != number) {
-                host.add_neighbour("data", address(other), mac(other)).unwrap();
-            }
-            let at = format!("02:00:00:00:00:{number:02x}");
-            let join = move || {
-                tool("ip", &["link", "set", &port, "master", "br0", "up"]);
-                tool("bridge", &["fdb", "add", &at, "dev", &port, "master", "static"]);
-            };
-            switch.run(move |_| join()).unwrap();
-            text += &format!(
-                "[hosts.{alias}]\nssh = \"local\"\nrole = \"{role}\"\nnetns = \"{}\"\n",
-                host.name()
-            );
-            hosts.push(host);
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let inventory = dir.path().join("lab.toml").to_str().unwrap().to_owned();
-        fs::write(&inventory, text).unwrap();
-        Some(Self { _hosts: hosts, _switch: switch, _bed: bed, dir, inventory })
-    }
-
-    fn write(&self, text: &str) -> String {
-        let file = self.dir.path().join("s.toml");
-        fs::write(&file, text).unwrap();
-        file.to_str().unwrap().to_owned()
-    }
-
-    fn rxpath(&self, words: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-        command.args(words).args(["--hosts", &self.inventory]).output().unwrap()
-    }
-
-    /// Chooses who sends to whom.
-    fn choose(&self, pairs: &str) {
-        let hosts = fs::read_to_string(&self.inventory).unwrap();
-        fs::write(&self.inventory, format!("{hosts}[network]\npairs = {pairs}\n")).unwrap();
-    }
-
-    /// A run of one scenario: its record, what it printed, and its page.
-    fn run(&self, scenario: &str) -> (Manifest, String, String) {
-        let (run, printed, page) = self.recorded(scenario);
-        (run.manifest, printed, page)
-    }
-
-    /// Such a run with all of its record.
-    fn recorded(&self, scenario: &str) -> (RunReader, String, String) {
-        let (file, out) = (self.write(scenario), self.dir.path().join("runs"));
-        let ended = self.rxpath(&["run", &file, "--keep-noisy", "--out", out.to_str().unwrap()]);
-        // 4: the machine was busy, which is no matter here.
-        assert!(matches!(ended.status.code(), Some(0 | 4)), "{ended:?}");
-        let directory = fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
-        let page = fs::read_to_string(directory.join("report.html")).unwrap();
-        let run = RunReader::open(Path::new(&directory)).unwrap();
-        fs::remove_dir_all(&out).unwrap();
-        (run, String::from_utf8(ended.stdout).unwrap(), page)
-    }
-}
-
+/// Two lines of each program at least, also on a busy machine.
 const TRIALS: &str = "[trials]\nblocks = 1\nmax_blocks = 1\naa = false\npaired = false\nramp = \"100ms\"\n\
-                      settle = \"100ms\"\nmeasure = \"500ms\"\n";
+                      settle = \"100ms\"\nmeasure = \"2s\"\n";
 
 /// Readers that stall with small buffers: both receivers lose.
 fn stalling() -> String {
@@ -147,8 +44,7 @@ fn each_sender_sends_to_each_receiver_and_every_datagram_is_accounted_for_at_eac
     let sum: u64 = ["sut", "sut2"].map(|it| of(it).lost_at(Place::SocketBuffer)).iter().sum();
     assert_eq!(sum, ledger.lost_at(Place::SocketBuffer));
     // The verdict is on one of them, which it names; rates are those of both.
-    let verdict = trial.verdict.as_ref().unwrap();
-    assert!(verdict.sentence.starts_with("sut"), "{verdict:?}");
+    names_a_receiver(trial);
     assert_eq!(trial.evidence.sockets.len(), 1, "of one receiver");
     let rates = ["sut", "sut2"].map(|it| trial.hosts[it].delivered_pps.unwrap());
     let rate = trial.metrics["delivered_pps"];
@@ -163,6 +59,13 @@ fn each_sender_sends_to_each_receiver_and_every_datagram_is_accounted_for_at_eac
     );
 }
 
+/// The verdict names the receiver that it is on, unless a sender waited for its CPU and is the limit.
+fn names_a_receiver(trial: &Trial) {
+    let verdict = trial.verdict.as_ref().unwrap();
+    let is_named = verdict.sentence.starts_with("sut") || verdict.stage == Stage::Sender;
+    assert!(is_named, "{verdict:?}");
+}
+
 /// The matrix adds up to what the ledger has, and no receiver is preferred.
 fn matrix(trial: &Trial) {
     let names: Vec<String> =
@@ -173,15 +76,24 @@ fn matrix(trial: &Trial) {
     let ledger = &trial.ledger;
     assert_eq!((offered, delivered), (ledger.offered_packets, ledger.delivered_packets));
     for pair in &trial.pairs {
-        let share = pair.offered_packets as f64 / offered as f64;
-        assert!((0.2..0.3).contains(&share), "{pair:?} of {offered}");
         assert!(pair.lost_ratio().unwrap() > 0.0, "{pair:?}");
     }
+    are_even(trial);
     let serve = |name: &str| &trial.workloads[name]["result"];
     let count = |name: &str| serve(name)["delivered_packets"].as_u64().unwrap();
     assert_eq!(count("serve@sut") + count("serve@sut2"), count("serve"));
     assert_eq!(serve("serve@sut2")["sequence"]["streams_count"], 2, "a flow of each sender");
     assert!(trial.workloads.contains_key("load@gen2"), "{:?}", trial.workloads.keys());
+}
+
+/// Each sender sends as much to one receiver as to the other. On a busy machine one sender may send less than the other.
+fn are_even(trial: &Trial) {
+    for alias in ["gen1", "gen2"] {
+        let own = trial.pairs.iter().filter(|pair| pair.sender == alias);
+        let own: Vec<u64> = own.map(|pair| pair.offered_packets).collect();
+        let share = own[0] as f64 / own.iter().sum::<u64>() as f64;
+        assert!(own.len() == 2 && (0.4..0.6).contains(&share), "{:?}", trial.pairs);
+    }
 }
 
 #[test]
@@ -191,11 +103,8 @@ fn threads_of_a_sender_share_the_receivers_evenly() {
         lan.run(&format!("question = \"?\"\n[load]\nrate = \"6k\"\nthreads = 3\n{TRIALS}"));
     let trial = &manifest.trials[0];
     assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
-    for pair in &trial.pairs {
-        // Without a flow of each thread to each receiver one would get twice as much.
-        let share = pair.offered_packets as f64 / trial.ledger.offered_packets as f64;
-        assert!((0.2..0.3).contains(&share), "{:?}", trial.pairs);
-    }
+    // Without a flow of each thread to each receiver one would get twice as much.
+    are_even(trial);
 }
 
 /// A load over TCP, and how its results call what it did.
@@ -242,9 +151,7 @@ fn clients_of_tcp_and_http_reach_each_receiver_and_what_they_did_adds_up() {
         let protocol = case.protocol;
         let load = case.load;
         let (manifest, printed, page) = lan.run(&format!(
-            "question = \"?\"\n[serve]\nprotocol = \"{protocol}\"\n[load]\n{load}\n{}",
-            // Two lines of each program at least, also on a busy machine.
-            TRIALS.replace("500ms", "2s")
+            "question = \"?\"\n[serve]\nprotocol = \"{protocol}\"\n[load]\n{load}\n{TRIALS}"
         ));
         let trial = &manifest.trials[0];
         adds_up(trial, case);
@@ -315,8 +222,7 @@ fn each_receiver_stands_alone(trial: &Trial, metric: &str) {
     }
     let rate = trial.metrics[metric];
     assert!((sum / rate - 1.0).abs() < 0.2, "{metric}: {sum} of {rate}");
-    let verdict = trial.verdict.as_ref().unwrap();
-    assert!(verdict.sentence.starts_with("sut"), "{verdict:?}");
+    names_a_receiver(trial);
     assert_eq!(trial.evidence.receiver_threads.len(), 1, "of one receiver");
     assert_eq!(trial.evidence.sender_threads.len(), 4, "a thread of each pair");
 }
@@ -327,9 +233,7 @@ fn over_tcp_a_sender_connects_to_the_receivers_that_it_is_paired_with() {
     // gen1 has two programs, gen2 one.
     lan.choose("[[\"gen1\", \"sut\"], [\"gen1\", \"sut2\"], [\"gen2\", \"sut2\"]]");
     let (manifest, ..) = lan.run(&format!(
-        "question = \"?\"\n[serve]\nprotocol = \"tcp-rr\"\n[load]\nrate = 1500\nconnections = 4\n{}",
-        // Two lines of each program at least, also on a busy machine.
-        TRIALS.replace("500ms", "2s")
+        "question = \"?\"\n[serve]\nprotocol = \"tcp-rr\"\n[load]\nrate = 1500\nconnections = 4\n{TRIALS}"
     ));
     let trial = &manifest.trials[0];
     let names: Vec<String> =
