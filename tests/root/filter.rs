@@ -1,8 +1,9 @@
 //! Packet filter rules of a namespace and their counters.
 
 use rxpath_host::HostError;
+use rxpath_host::lab::netns::Namespace;
 
-use crate::bed::{Bed, send};
+use crate::bed::{Bed, send, until};
 
 const RULES: &str = "table inet t { chain in { type filter hook input priority 0;
     meta l4proto icmp accept
@@ -10,15 +11,20 @@ const RULES: &str = "table inet t { chain in { type filter hook input priority 0
 }
 }";
 
+/// Waits until a rule has counted so many packets: what was sent may still be in flight, in ksoftirqd.
+fn counted(rx: &Namespace, rule: &str, packets: u64) {
+    until(rule, || rx.nft_counters().unwrap().get(rule) >= Some(&packets));
+    assert_eq!(rx.nft_counters().unwrap()[rule], packets);
+}
+
 #[test]
 fn nft_rules_count_by_their_place() {
     let Some(bed) = Bed::new() else { return };
     let (tx, rx) = bed.pair(1);
     rx.apply_nft(RULES).unwrap();
     send(&tx, 9, 1000);
-    let counters = rx.nft_counters().unwrap();
-    assert_eq!(counters["nft.inet.t.in.2.packets"], 250);
-    assert_eq!(counters.len(), 2);
+    counted(&rx, "nft.inet.t.in.2.packets", 250);
+    assert_eq!(rx.nft_counters().unwrap().len(), 2);
     assert!(tx.nft_counters().unwrap().is_empty(), "the sender's namespace has no rules");
     let error = rx.apply_nft("table inet t { nonsense }").unwrap_err();
     assert!(
@@ -35,7 +41,6 @@ fn iptables_rules_show_in_the_same_list() {
     let words: Vec<&str> = rule.split(' ').collect();
     rx.apply_iptables(&words).unwrap();
     send(&tx, 9, 1000);
-    let counters = rx.nft_counters().unwrap();
-    assert_eq!(counters["nft.ip.raw.PREROUTING.1.packets"], 250, "{counters:?}");
+    counted(&rx, "nft.ip.raw.PREROUTING.1.packets", 250);
     assert!(rx.apply_iptables(&["-A", "NOPE"]).is_err());
 }

@@ -2,8 +2,10 @@
 //! leaves out the other's, in drops, latencies, polls and events.
 
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::AsFd;
 
 use rxpath_host::lab::netns::Namespace;
+use rxpath_host::read::netlink::SkMemInfo;
 use rxpath_host::read::thread;
 use rxpath_host::write::sched;
 use serde_json::Value;
@@ -72,6 +74,11 @@ impl Ways {
             }
             ways.send(way, first, way.full, 3000);
         }
+        // What is still in flight then, in ksoftirqd, would be counted by the first trace.
+        for dev in ["veth", "other"] {
+            let arrived = format!("ethtool.{dev}.rx_queue_0_xdp_packets");
+            until("all have arrived", || ways.rx.counters().unwrap()[&arrived] >= 3000);
+        }
         Some(ways)
     }
 
@@ -91,8 +98,15 @@ impl Ways {
         std::thread::spawn(self.sender(way, cpu, port, count)).join().unwrap();
     }
 
-    /// Sends on both ways at once, and empties the sockets that have room.
+    /// What a socket has dropped.
+    fn dropped(&self, at: usize) -> u32 {
+        SkMemInfo::of(self.sockets[at].as_fd()).unwrap().drops
+    }
+
+    /// Sends on both ways at once, and empties the sockets that have room. What was sent may still be in flight then, in ksoftirqd:
+    /// waits until all of it is there.
     fn traffic(&self) {
+        let before = [0, 2].map(|at| self.dropped(at));
         let mut threads = Vec::new();
         for (way, cpu) in [(&ONE, self.cpus[0]), (&OTHER, self.cpus[1])] {
             for (port, count) in [(way.full, way.drops), (way.free, way.queued)] {
@@ -106,11 +120,13 @@ impl Ways {
             let socket = &self.sockets[at];
             let mut got = 0;
             socket.set_nonblocking(true).unwrap();
-            // What was sent may still be on its way, in ksoftirqd.
             until("all that has room is there", || {
                 got += std::iter::from_fn(|| socket.recv(&mut [0; 64]).ok()).count();
                 got == way.queued as usize
             });
+        }
+        for (at, all) in [(0, before[0] + ONE.drops), (2, before[1] + OTHER.drops)] {
+            until("all that has no room is dropped", || self.dropped(at) == all);
         }
     }
 

@@ -17,9 +17,10 @@ use rxpath_host::read::thread;
 use crate::skip::skip;
 use crate::xdp::has_bpf;
 
-/// Addresses of locks, with the CPU, for which a wait has begun and not ended.
-fn unended(locks: &Locks) -> BTreeSet<Vec<u8>> {
-    locks.loaded().entries("begun").unwrap().into_iter().map(|(key, _)| key).collect()
+/// Waits that have begun and not ended: address of the lock and CPU, and when it began, by which two waits for a lock that is
+/// taken often are not one.
+fn unended(locks: &Locks) -> BTreeSet<(Vec<u8>, Vec<u8>)> {
+    locks.loaded().entries("begun").unwrap().into_iter().collect()
 }
 
 /// Threads that write to the same files wait for the mutex of each file's position: they spin, sleep, and are moved to

@@ -12,6 +12,8 @@ use rxpath_host::read::sysfs::device;
 use crate::skip::skip;
 
 const COUNTER: &str = "Ip.OutNoRoutes";
+/// Datagrams that find no route.
+const FAILED: u64 = 500;
 
 /// Runs `job` in a new network and mount namespace with a sysfs of its own; both end with the thread.
 fn inside<T: Send + 'static>(job: impl FnOnce(&Root) -> T + Send + 'static) -> T {
@@ -44,16 +46,17 @@ fn counters_are_the_threads_namespaces() {
         let mut of_process = snapshot::Reader::protocols(&Root::host());
         let process_before = of_process.read();
         assert_eq!(of_namespace.read().values[COUNTER], 0, "a new namespace begins at 0");
-        for _ in 0..3 {
+        for _ in 0..FAILED {
             fail_to_send();
         }
-        assert_eq!(of_namespace.read().values[COUNTER], 3);
-        // The trap that the view is for: /proc/net is the process's, not the thread's.
-        assert_eq!(of_process.read().values[COUNTER], process_before.values[COUNTER]);
+        assert_eq!(of_namespace.read().values[COUNTER], FAILED);
+        // The trap that the view is for: /proc/net is the process's, not the thread's. Other programs may have no route there.
+        let others = of_process.read().values[COUNTER] - process_before.values[COUNTER];
+        assert!(others < FAILED / 2, "{others}");
         of_namespace
     });
     // The files held open still show the namespace, read from a thread that was never in it.
-    assert_eq!(reader.read().values[COUNTER], 3);
+    assert_eq!(reader.read().values[COUNTER], FAILED);
 }
 
 #[test]
