@@ -21,7 +21,7 @@ fn background_load_acts_and_a_run_says_what_nice_could_do() {
         format!("variant.{name}.background.command=[{before}\"sh\", \"-c\", \"{script}\"]")
     };
     let sets = [command("next-to-4", ""), command("other-session", "\"setsid\", \"--wait\", ")];
-    let trials = experiment::run("background", &[&sets[0], &sets[1], "trials.measure=2s"]);
+    let trials = experiment::run("background", &[&sets[0], &sets[1], "trials.measure=4s"]);
     let left = |name: &str| -> Vec<String> {
         let entries = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
         let of = |path: &std::path::PathBuf| path.file_stem().is_some_and(|stem| stem == name);

@@ -391,7 +391,9 @@ fn a_socket_that_is_opened_again_and_again_belongs_to_its_program() {
             sockets.iter().filter_map(|socket| socket["drops_packets"].as_u64()).sum::<u64>();
         assert!(dropped > 16_000, "{result}");
         for socket in sockets {
-            assert_eq!(socket["owners"][0]["pid"], std::process::id(), "{socket}");
+            // A program that another test is about to start holds a copy until it runs.
+            let mut owners = socket["owners"].as_array().unwrap().iter();
+            assert!(owners.any(|owner| owner["pid"] == std::process::id()), "{socket}");
         }
         let threads = &result["evidence_read"]["receiver_threads"];
         assert!(!threads.as_array().unwrap().is_empty(), "{result}");

@@ -25,7 +25,7 @@ fn served(before: &str, load: &str) -> String {
         "{before}
         {RXPATH} serve http 127.0.0.1:8080 >/dev/null & server=$!
         trap 'kill $server' EXIT
-        for try in $(seq 200); do
+        for try in $(seq 600); do
             if ss -Hltn sport = :8080 | grep -q LISTEN; then break; fi
             sleep 0.05
         done
@@ -39,7 +39,7 @@ fn exhausted_ports_are_told_with_the_range_and_the_way_out() {
         return;
     }
     let few = "sysctl -qw net.ipv4.ip_local_port_range='40000 40007'";
-    let output = in_namespace(&served(few, "-c 16 -d 500ms"));
+    let output = in_namespace(&served(few, "-c 16 -d 3s"));
     let answer = json(&output);
     let result = &answer["result"];
     // The port of the first try is in TIME_WAIT or the server's already.

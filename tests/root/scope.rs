@@ -181,8 +181,8 @@ fn a_control_group_and_those_below_it_are_told_from_their_sibling() {
     let server = groups.server(&rx, 4700);
     let seen = |group: &str| {
         // By turns, the packets of other tests could be in all of them.
-        let words = ["trace", "-d", "10m", "--every-packet", "--cgroup"];
-        let trace = probe(&[&words[..], &[&groups.path(group)]].concat());
+        let group = groups.path(group);
+        let trace = probe(&["trace", "-d", "10m", "--every-packet", "--cgroup", &group]);
         send(&tx, 4700, 500);
         let result = trace.end();
         rows(&result, "stages").iter().map(|stage| number(stage, "latencies_count")).sum::<f64>()

@@ -50,9 +50,9 @@ impl Wire {
         command
     }
 
-    /// A receiver that listens, and ends two seconds after the last datagram.
+    /// A receiver that listens, and ends some seconds after the last datagram: a busy machine needs them to start the next sender.
     fn serve(to: &str, words: &[&str]) -> Child {
-        let own = ["serve", "udp", to, "--idle-exit", "2s", "--json"];
+        let own = ["serve", "udp", to, "--idle-exit", "6s", "--json"];
         let child = Self::program("rx", &[&own, words].concat()).spawn().unwrap();
         if words.contains(&"--engine") {
             // The last that it does before it reads.

@@ -49,7 +49,9 @@ fn subject() -> Subject {
     files.extend(files_below(&net.join("veth/queues")));
     files.extend(ATTRIBUTES.map(|(name, _)| net.join(name)));
     files.retain(|path| !path.to_string_lossy().contains("/byte_queue"));
-    Subject { device: "veth".into(), files, tried, patience: Duration::ZERO }
+    // What the kernel does later, as when a link comes up, waits for a thread of the kernel.
+    let patience = Duration::from_secs(20);
+    Subject { device: "veth".into(), files, tried, patience }
 }
 
 #[test]

@@ -1,16 +1,22 @@
 //! Undone by itself unless confirmed, whatever becomes of the program that made the changes.
 
 use std::process::Command;
+use std::time::Duration;
 
 use rxpath_host::write::fault::VARIABLE;
 use rxpath_host::write::journal::Contents;
 
 use super::place::{Place, Said, WISHES};
-use crate::bed::until;
+use crate::bed::{until, until_within};
 
 fn watchdog_is_gone(place: &Place) -> bool {
     let contents = Contents::read(&place.store().path(1)).unwrap().unwrap();
     !contents.watch.unwrap().process.is_alive()
+}
+
+/// It waits for its time to end, undoes, and ends.
+fn await_watchdog(place: &Place) {
+    until_within(Duration::from_secs(60), "the watchdog has ended", || watchdog_is_gone(place));
 }
 
 fn log(place: &Place) -> String {
@@ -30,7 +36,7 @@ fn without_a_confirmation_it_is_undone() {
     assert_ne!(place.snapshot(), before);
     let status = place.rxpath(&["tune", "status"]).ok();
     assert!(status.contains("unless confirmed"), "{status}");
-    until("the watchdog has ended", || watchdog_is_gone(&place));
+    await_watchdog(&place);
     assert_eq!(place.snapshot(), before, "{}", log(&place));
     assert!(log(&place).contains("not confirmed in time: undone"), "{}", log(&place));
     let late = place.rxpath(&["tune", "confirm", "1"]);
@@ -46,7 +52,7 @@ fn what_is_confirmed_stays() {
     place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
     let changed = place.snapshot();
     place.rxpath(&["tune", "confirm"]).ok();
-    until("the watchdog has ended", || watchdog_is_gone(&place));
+    await_watchdog(&place);
     assert!(log(&place).contains("confirmed"), "{}", log(&place));
     assert_eq!(place.snapshot(), changed);
     place.rxpath(&["tune", "undo"]).ok();
@@ -60,7 +66,7 @@ fn what_is_undone_by_hand_needs_no_watchdog() {
     let plan = place.plan(&WISHES);
     place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
     place.rxpath(&["tune", "undo"]).ok();
-    until("the watchdog has ended", || watchdog_is_gone(&place));
+    await_watchdog(&place);
     assert_eq!(place.snapshot(), before);
 }
 
@@ -86,7 +92,7 @@ fn verify_moves_the_time_on_if_all_changes_hold_and_not_otherwise() {
     place.rxpath(&["tune", "undo"]).ok();
     // Nothing is in force that could hold.
     assert_eq!(verify("9000s").code, Some(1));
-    until("the watchdog has ended", || watchdog_is_gone(&place));
+    await_watchdog(&place);
 }
 
 #[test]
@@ -98,7 +104,7 @@ fn the_death_of_the_program_leaves_the_watchdog_at_work() {
     let killed = place.with((VARIABLE, "after-write:4"), &words);
     assert_eq!(killed.code, None, "{killed:?}");
     assert_ne!(place.snapshot(), before);
-    until("the watchdog has ended", || watchdog_is_gone(&place));
+    await_watchdog(&place);
     assert_eq!(place.snapshot(), before, "{}", log(&place));
 }
 
@@ -121,7 +127,7 @@ fn killed_at(fault: &str) {
         place.with((VARIABLE, fault), &["tune", "apply", &plan, "--confirm-within", "10s"]);
     assert_eq!(killed.code, None, "{fault}: {killed:?}");
     let log = || std::fs::read_to_string(place.store().log(1)).unwrap();
-    until("the watchdog has ended", || {
+    until_within(Duration::from_secs(60), "the watchdog has ended", || {
         log().contains("undone") || log().contains("no changes are in force")
     });
     assert_eq!(place.snapshot(), before, "{fault}: {}", log());
@@ -140,7 +146,7 @@ fn killed_while_confirming_it_can_be_confirmed_again() {
     let status = place.rxpath(&["tune", "status"]).ok();
     assert!(status.contains("unless confirmed"), "{status}");
     place.rxpath(&["tune", "confirm"]).ok();
-    until("the watchdog has ended", || watchdog_is_gone(&place));
+    await_watchdog(&place);
     assert_eq!(place.snapshot(), changed);
     place.rxpath(&["tune", "undo"]).ok();
     assert_eq!(place.snapshot(), before);
@@ -171,7 +177,7 @@ fn the_end_of_the_terminal_leaves_the_watchdog_at_work() {
     assert_ne!(place.snapshot(), before);
     terminal.kill().unwrap();
     terminal.wait().unwrap();
-    until("the watchdog has ended", || watchdog_is_gone(&place));
+    await_watchdog(&place);
     assert_eq!(place.snapshot(), before, "{}", log(&place));
 }
 
@@ -210,7 +216,7 @@ fn the_watchdog_is_no_process_of_the_login() {
     let words = std::fs::read_to_string(words).unwrap();
     assert!(words.starts_with("--scope --collect --quiet --unit=rxpath-watchdog-1-"), "{words}");
     assert!(words.contains(" tune watchdog --state-dir "), "{words}");
-    until("the watchdog has ended", || watchdog_is_gone(&place));
+    await_watchdog(&place);
     assert_eq!(place.snapshot(), before, "{}", log(&place));
 }
 
@@ -221,7 +227,7 @@ fn without_a_unit_the_watchdog_works_and_the_login_s_end_is_told() {
     let said = applied_in_a_login(&place, "echo no bus >&2; exit 1");
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.err.contains("systemd-run did not start the watchdog"), "{said:?}");
-    until("the watchdog has ended", || watchdog_is_gone(&place));
+    await_watchdog(&place);
     assert_eq!(place.snapshot(), before, "{}", log(&place));
     assert!(log(&place).starts_with("no bus\n"), "{}", log(&place));
 }
@@ -234,7 +240,7 @@ fn a_watchdog_that_was_killed_is_told() {
     place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
     let contents = Contents::read(&place.store().path(1)).unwrap().unwrap();
     assert!(contents.watch.unwrap().process.kill().unwrap());
-    until("the watchdog has ended", || watchdog_is_gone(&place));
+    await_watchdog(&place);
     let status = place.rxpath(&["tune", "status"]).ok();
     assert!(status.contains("the process that would undo it is dead"), "{status}");
     place.rxpath(&["tune", "undo"]).ok();

@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::Flow;
 use crate::HostError;
 
-/// How long a datagram is waited for: over a veth it takes microseconds.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a datagram is waited for: over a veth it takes microseconds, unless the hypervisor has stopped the CPU that receives.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 fn failed(flow: Flow, error: &io::Error) -> HostError {
     HostError::kernel(format!("probe {flow}"), error.raw_os_error().unwrap_or(libc::EIO))
