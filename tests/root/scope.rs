@@ -9,6 +9,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rxpath_host::lab::netns::{Namespace, NsChild};
+use rxpath_host::read::netlink::UdpSocket;
 use serde_json::Value;
 
 use crate::alone::probes::{flood_to, number, probe, reader, rows};
@@ -204,6 +205,11 @@ fn steal_has_the_rows_of_the_named_processes() {
         let words = [&["steal", "-d", "10m", "--irq-entry", "1"], scope].concat();
         let steal = probe(&words);
         send(&tx, 4710, 2000);
+        // On a busy machine the server runs a while later.
+        until("the server has read them", || {
+            let waiting = |socket: &UdpSocket| socket.memory.is_some_and(|memory| memory.rmem > 0);
+            !rx.udp_sockets(Some(4710)).unwrap().iter().any(waiting)
+        });
         rows(&steal.end(), "tasks").clone()
     };
     let group = groups.path("reader");
