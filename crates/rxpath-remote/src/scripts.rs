@@ -1,48 +1,55 @@
-//! The two lines of shell that run on a host: start the endpoint, store the binary.
+//! The line of shell that runs on a host: it stores the program where that is missing, and starts the endpoint.
 //!
-//! No user's word is in them; the words after them are checked where they are made. One line, no exclamation mark, no
-//! single quote and no backslash: sh, bash, zsh, fish and csh all pass the quoted line on unchanged.
+//! No user's word is in it; the words after it are checked where they are made. One line, no exclamation mark, no single
+//! quote and no backslash: sh, bash, zsh, fish and csh all pass the quoted line on unchanged.
 
-/// Starts the endpoint whose hash is `$1`, from directory `$2` (`-`: the cache), as root if `$3` is `sudo`, in network
-/// namespace `$4` (`-`: none); else an installed rxpath whose build id is `$5`; or prints what is missing, and which
-/// installed one it passed over.
+/// Becomes the endpoint whose hash is `$1`, from directory `$2` (`-`: the cache), as root if `$3` is `sudo`, in network
+/// namespace `$4` (`-`: none); else an installed rxpath whose build id is `$5`.
+///
+/// If neither is there, it prints which installed one it passed over, and [`NEED`]. Then it reads the line of [`offer`], by
+/// `read`, which takes no byte behind it; without one it ends. A program with the offered hash that is there is started.
+/// Else it runs an empty file in the directory: on a file system that lets no program run, nothing is sent. Then it prints
+/// [`SEND`], stores so many bytes of standard input and becomes the endpoint. What failed leaves nothing but the directory,
+/// and [`NOT_STORED`] is printed.
 pub(crate) const START: &str = concat!(
-    "w=; d=$2; [ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; f=$d/$1/rxpath; ",
-    "s=; [ -f \"$f\" ] && s=$(sha256sum <\"$f\"); [ \"${s%% *}\" = \"$1\" ] || f=; ",
-    "if [ -z \"$f\" ] && i=$(command -v rxpath); then ",
-    "b=$(\"$i\" endpoint --identify </dev/null 2>/dev/null); ",
-    "[ \"$b\" = \"$5\" ] && f=$i || w=\"${b:--} $i\"; fi; ",
-    "if [ -n \"$f\" ]; then u=$3; n=$4; set -- \"$f\" endpoint; ",
-    "[ \"$n\" = - ] || set -- \"$@\" --netns \"$n\"; ",
-    "[ \"$u\" = sudo ] && { [ \"$(id -u)\" = 0 ] || set -- sudo -n -- \"$@\"; }; exec \"$@\"; fi; ",
-    "echo \"@@rxpath-need $(uname -m)\"; [ -z \"$w\" ] || echo \"@@rxpath-passed-over $w\"",
+    "d=$2; [ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; ",
+    "there() { f=$d/$1/rxpath; s=; [ -f \"$f\" ] && s=$(sha256sum <\"$f\"); [ \"${s%% *}\" = \"$1\" ]; }; ",
+    "installed() { f=$(command -v rxpath) || return; ",
+    "b=$(\"$f\" endpoint --identify </dev/null 2>/dev/null); ",
+    "[ \"$b\" = \"$1\" ] || { echo \"@@rxpath-passed-over ${b:--} $f\"; false; }; }; ",
+    "sent() { echo \"@@rxpath-need $(uname -m)\"; read -r z h && [ -n \"$h\" ] || return; ",
+    "[ \"$h\" = \"$1\" ] || { there \"$h\" && return; }; ",
+    "e=$d/$h; f=$e/rxpath; t=$e/.incoming.$$; ",
+    "(umask 077; LC_ALL=C; export LC_ALL; ",
+    "mkdir -p \"$e\" && true >\"$t\" && chmod 700 \"$t\" && ",
+    "{ \"$t\" </dev/null || { echo @@rxpath-noexec >&2; false; }; } && echo @@rxpath-send && ",
+    "head -c \"$z\" >\"$t\" && s=$(sha256sum <\"$t\") && [ \"${s%% *}\" = \"$h\" ] && ",
+    "chmod 500 \"$t\" && mv -f \"$t\" \"$f\") && return; ",
+    "rm -f \"$t\"; rmdir \"$e\" 2>/dev/null; echo \"@@rxpath-not-stored $d\"; false; }; ",
+    "there \"$1\" || installed \"$5\" || sent \"$1\" || exit 0; ",
+    "u=$3; n=$4; set -- \"$f\" endpoint; [ \"$n\" = - ] || set -- \"$@\" --netns \"$n\"; ",
+    "[ \"$u\" = sudo ] && { [ \"$(id -u)\" = 0 ] || set -- sudo -n -- \"$@\"; }; exec \"$@\"",
 );
 
-/// Stores standard input as the binary whose hash is `$1`, in directory `$2` (`-`: the cache). It first runs an empty file
-/// there: on a file system that lets no program run, nothing is sent. What failed leaves nothing but `$2`.
-pub(crate) const STORE: &str = concat!(
-    "umask 077; LC_ALL=C; export LC_ALL; d=$2; ",
-    "[ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; d=$d/$1; t=$d/.incoming.$$; ",
-    "if mkdir -p \"$d\" && true >\"$t\" && chmod 700 \"$t\" && ",
-    "{ \"$t\" </dev/null || { echo @@rxpath-noexec >&2; false; }; } && ",
-    "cat >\"$t\" && s=$(sha256sum <\"$t\") && ",
-    "[ \"${s%% *}\" = \"$1\" ] && chmod 500 \"$t\" && mv -f \"$t\" \"$d/rxpath\"; ",
-    "then echo @@rxpath-stored; else rm -f \"$t\"; rmdir \"$d\" 2>/dev/null; ",
-    "echo \"@@rxpath-not-stored ${d%/*}\"; fi",
-);
-
-/// What START prints if the binary is not there, before the machine's architecture.
-pub(crate) const NEED: &str = "@@rxpath-need ";
-/// What START then prints of an installed program, before its build id (`-`: it says none) and its path.
+/// Begins each line that START prints.
+pub(crate) const OWN: &str = "@@rxpath-";
+/// What START prints of an installed program that it does not use, before its build id (`-`: it says none) and its path.
 pub(crate) const PASSED_OVER: &str = "@@rxpath-passed-over ";
-/// What STORE prints if it succeeded.
-pub(crate) const STORED: &str = "@@rxpath-stored";
-/// What STORE prints if it failed, before the directory.
+/// What START prints if the program is not there, before the machine's architecture.
+pub(crate) const NEED: &str = "@@rxpath-need ";
+/// What START prints when it takes the program.
+pub(crate) const SEND: &str = "@@rxpath-send";
+/// What START prints if the program could not be stored, before the directory.
 pub(crate) const NOT_STORED: &str = "@@rxpath-not-stored ";
 
-/// A remote command line: the script and its words.
-pub(crate) fn line(script: &str, words: &[&str]) -> String {
-    format!("exec /bin/sh -c '{script}' rxpath {}", words.join(" "))
+/// The answer to [`NEED`]: how many bytes the program has, and its SHA-256.
+pub(crate) fn offer(bytes: u64, hash: &str) -> String {
+    format!("{bytes} {hash}\n")
+}
+
+/// The remote command line: the script and its words.
+pub(crate) fn line(words: &[&str]) -> String {
+    format!("exec /bin/sh -c '{START}' rxpath {}", words.join(" "))
 }
 
 #[cfg(test)]
@@ -55,28 +62,34 @@ mod tests {
 
     use super::*;
     use crate::refusal::{RefusingHost, refusal};
-    use crate::ssh::passed_over;
+    use crate::ssh::{not_stored, passed_over};
 
     #[test]
-    fn no_shell_takes_a_part_of_a_script_for_its_own() {
-        for script in [START, STORE] {
-            assert!(!script.contains(['!', '\'', '\\', '\n']), "{script}");
-        }
+    fn no_shell_takes_a_part_of_the_script_for_its_own() {
+        assert!(!START.contains(['!', '\'', '\\', '\n']), "{START}");
     }
 
     const BUILD: &str = "0.1.0-0123456789ab";
+    /// The shells whose words the script has; of those that a machine lacks, the others stand.
+    const SHELLS: [&str; 4] = ["/bin/sh", "/bin/dash", "/bin/bash", "/bin/busybox sh"];
+    /// Says how it was started.
+    const PROGRAM: &[u8] = b"#!/bin/sh\necho started $* $(umask) ${LC_ALL:-none}\n";
 
-    fn run(script: &str, words: &[&str], input: &[u8]) -> String {
-        run_with(Path::new("/usr/bin"), script, words, input)
+    fn run(words: &[&str], input: &[u8]) -> String {
+        run_with(Path::new("/usr/bin"), words, input)
     }
 
     /// With one more directory of programs.
-    fn run_with(programs: &Path, script: &str, words: &[&str], input: &[u8]) -> String {
-        String::from_utf8(output(programs, script, words, input).stdout).unwrap()
+    fn run_with(programs: &Path, words: &[&str], input: &[u8]) -> String {
+        printed(&output((programs, SHELLS[0]), words, input))
     }
 
-    fn output(programs: &Path, script: &str, words: &[&str], input: &[u8]) -> Output {
-        let line = line(script, words);
+    fn printed(output: &Output) -> String {
+        String::from_utf8(output.stdout.clone()).unwrap()
+    }
+
+    fn output((programs, shell): (&Path, &str), words: &[&str], input: &[u8]) -> Output {
+        let line = line(words).replacen(SHELLS[0], shell, 1);
         let mut child = Command::new("sh")
             .args(["-c", &line])
             .env("PATH", format!("{}:/usr/bin:/bin", programs.display()))
@@ -89,28 +102,75 @@ mod tests {
         child.wait_with_output().unwrap()
     }
 
+    /// What a coordinator writes that has this program for the host.
+    fn sent(program: &[u8]) -> Vec<u8> {
+        let offer = offer(program.len() as u64, &crate::ship::hash(program));
+        [offer.as_bytes(), program].concat()
+    }
+
     #[test]
-    fn a_binary_is_stored_under_its_hash_and_started_only_with_it() {
+    fn a_program_that_is_missing_is_stored_under_its_hash_and_started_in_one_go() {
+        for shell in
+            SHELLS.iter().filter(|shell| Path::new(shell.split(' ').next().unwrap()).exists())
+        {
+            stored_and_started(shell);
+        }
+    }
+
+    fn stored_and_started(shell: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("cache");
+        let place = at.to_str().unwrap();
+        let hash = crate::ship::hash(PROGRAM);
+        let start = |netns: &str, input: &[u8]| {
+            let words = [hash.as_str(), place, "user", netns, BUILD];
+            printed(&output((Path::new("/usr/bin"), shell), &words, input))
+        };
+        let need = start("-", b"");
+        assert!(need.starts_with(NEED) && need.lines().count() == 1, "{shell}: {need}");
+        // No program is offered, or the connection ends in the offer.
+        for input in [&b"\n"[..], b"\nsomething", b"5", b"5 0123"] {
+            assert_eq!(start("-", input), need, "{shell}: {input:?}");
+        }
+        assert!(!at.exists(), "{shell}: nothing was touched");
+        let asks = format!("{need}{SEND}\n");
+        let refused = format!("{asks}{NOT_STORED}{place}\n");
+        let whole = sent(PROGRAM);
+        let damaged = String::from_utf8(whole.clone()).unwrap().replace("started", "damaged");
+        for wrong in [&whole[..whole.len() - 1], damaged.as_bytes(), offer(9, &hash).as_bytes()] {
+            assert_eq!(start("-", wrong), refused, "{shell}");
+            assert_eq!(fs::read_dir(&at).unwrap().count(), 0, "{shell}: something is left");
+        }
+        let first = start("-", &whole);
+        let again = start("-", b"");
+        assert!(again.starts_with("started endpoint 0"), "{shell}: {again}");
+        // Neither umask nor locale of the storing are the endpoint's.
+        assert_eq!(first, format!("{asks}{again}"), "{shell}");
+        assert!(start("lab", b"").starts_with("started endpoint --netns lab 0"), "{shell}");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let copy = at.join(&hash).join("rxpath");
+        assert_eq!((mode(&copy), mode(&at.join(&hash))), (0o500, 0o700), "{shell}");
+        // Another one in its place is not started, and makes room for the right one.
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(&copy, "#!/bin/sh\necho something else\n").unwrap();
+        assert_eq!(start("-", b""), need, "{shell}");
+        assert_eq!(start("-", &whole), first, "{shell}");
+        let left = fs::read_dir(at.join(&hash)).unwrap().count();
+        assert_eq!(left, 1, "{shell}: nothing but the program");
+    }
+
+    #[test]
+    fn a_host_that_has_the_program_of_its_own_architecture_is_sent_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().to_str().unwrap();
-        let program = b"#!/bin/sh\necho started \"$@\"\n";
-        let hash = crate::ship::hash(program);
-        assert!(run(START, &[&hash, at, "user", "-", BUILD], b"").starts_with(NEED));
-        assert_eq!(run(STORE, &[&hash, at], b"damaged").trim(), format!("{NOT_STORED}{at}"));
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing of it is left");
-        assert!(run(START, &[&hash, at, "user", "-", BUILD], b"").starts_with(NEED));
-        assert_eq!(run(STORE, &[&hash, at], program).trim(), STORED);
-        assert_eq!(run(START, &[&hash, at, "user", "-", BUILD], b"").trim(), "started endpoint");
-        let inside = run(START, &[&hash, at, "user", "lab", BUILD], b"");
-        assert_eq!(inside.trim(), "started endpoint --netns lab");
-        let stored = dir.path().join(&hash).join("rxpath");
-        let mut rights = std::fs::metadata(&stored).unwrap().permissions();
-        std::os::unix::fs::PermissionsExt::set_mode(&mut rights, 0o700);
-        std::fs::set_permissions(&stored, rights).unwrap();
-        std::fs::write(&stored, "#!/bin/sh\necho something else\n").unwrap();
-        assert!(run(START, &[&hash, at, "user", "-", BUILD], b"").starts_with(NEED));
-        let left = std::fs::read_dir(dir.path().join(&hash)).unwrap().count();
-        assert_eq!(left, 1, "nothing but the binary");
+        let (other, hash) = ("0".repeat(64), crate::ship::hash(PROGRAM));
+        let start = |input: &[u8]| run(&[&other, at, "user", "-", BUILD], input);
+        // The first time it is stored under the hash that is offered.
+        assert!(start(&sent(PROGRAM)).contains(&format!("{SEND}\nstarted endpoint")));
+        assert!(dir.path().join(&hash).join("rxpath").exists());
+        let found = start(offer(PROGRAM.len() as u64, &hash).as_bytes());
+        assert!(found.contains("\nstarted endpoint") && !found.contains(SEND), "{found}");
+        assert_eq!(fs::read_dir(at).unwrap().count(), 1);
     }
 
     #[test]
@@ -125,11 +185,11 @@ mod tests {
         };
         let endpoint = b"#!/bin/sh\necho started\n";
         let hash = crate::ship::hash(endpoint);
-        run(STORE, &[&hash, at], endpoint);
+        run(&[&hash, at, "user", "-", BUILD], &sent(endpoint));
         program("sudo", "shift 2; echo by sudo; exec \"$@\"");
         let start = |uid: &str, user: &str| {
             program("id", &format!("echo {uid}"));
-            run_with(dir.path(), START, &[&hash, at, user, "-", BUILD], b"")
+            run_with(dir.path(), &[&hash, at, user, "-", BUILD], b"")
         };
         assert_eq!(start("1000", "sudo"), "by sudo\nstarted\n");
         assert_eq!(start("0", "sudo"), "started\n");
@@ -146,9 +206,12 @@ mod tests {
         fs::write(&chmod, "#!/bin/sh\nexec /bin/chmod 600 \"$2\"\n").unwrap();
         fs::set_permissions(&chmod, fs::Permissions::from_mode(0o755)).unwrap();
         let hash = crate::ship::hash(b"program");
-        let said = output(dir.path(), STORE, &[&hash, at], b"");
+        let offer = offer(7, &hash);
+        let words = [hash.as_str(), at, "user", "-", BUILD];
+        let said = output((dir.path(), SHELLS[0]), &words, offer.as_bytes());
         let [printed, errors] = [said.stdout, said.stderr].map(|it| String::from_utf8(it).unwrap());
-        assert_eq!(printed.trim(), format!("{NOT_STORED}{at}"));
+        assert_eq!(not_stored(&printed), Some(at));
+        assert!(!printed.contains(SEND), "{printed}");
         assert_eq!(fs::read_dir(at).unwrap().count(), 0);
         let host = RefusingHost { alias: "sut", dir: Some("/mnt/lab"), ..RefusingHost::default() };
         let text = refusal(&host, &errors).text;
@@ -168,12 +231,12 @@ mod tests {
             fs::write(&installed, text).unwrap();
             fs::set_permissions(&installed, fs::Permissions::from_mode(0o755)).unwrap();
             let hash = "0".repeat(64);
-            run_with(dir.path(), START, &[&hash, at, "user", "lab", BUILD], b"the input")
+            run_with(dir.path(), &[&hash, at, "user", "lab", BUILD], b"the input")
         };
         assert_eq!(start(BUILD), "installed endpoint --netns lab\nthe input");
         let passed_over = |build: &str| {
             let printed = start(build);
-            assert!(printed.starts_with(NEED), "{printed}");
+            assert!(printed.lines().last().unwrap().starts_with(NEED), "{printed}");
             passed_over(&printed, BUILD).unwrap()
         };
         let path = installed.display();

@@ -1,16 +1,14 @@
-//! The binary's way to a host: under its hash, checked before each start.
+//! The file of a program, for a host that lacks it: its hash, and its bytes.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-use crate::destination::{Destination, Directory};
-use crate::refusal::{HostRefusal, RefusingHost, refusal};
-use crate::{scripts, ssh};
+use crate::binaries::Binary;
+use crate::scripts;
 
 /// How often a slow transfer says how far it is.
 const SAY_EACH: Duration = Duration::from_secs(5);
@@ -45,51 +43,54 @@ impl Write for Digesting<'_> {
     }
 }
 
-/// Stores a file on a host under its hash; `sent` gets the number of bytes every few seconds.
-///
-/// # Errors
-/// What ssh or the host said against it.
-pub fn send(
-    alias: &str,
-    destination: &Destination,
-    file: &Path,
-    (hash, dir): (&str, Option<&Directory>),
-    sent: &mut dyn FnMut(u64),
-) -> Result<(), HostRefusal> {
-    let failed =
-        |text: String| HostRefusal { text: format!("{alias}: {text}"), hint: String::new() };
-    let mut command = ssh::store(destination, hash, dir);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child =
-        command.spawn().map_err(|error| failed(format!("cannot start ssh: {error}")))?;
-    let mut from = File::open(file)
-        .map_err(|error| failed(format!("cannot read {}: {error}", file.display())))?;
-    let copied = child.stdin.take().map(|mut pipe| copy(&mut from, &mut pipe, SAY_EACH, sent));
-    let output = child
-        .wait_with_output()
-        .map_err(|error| failed(format!("cannot wait for ssh: {error}")))?;
-    let printed = String::from_utf8_lossy(&output.stdout);
-    if printed.lines().any(|line| line.trim() == scripts::STORED) {
-        return Ok(());
-    }
-    let place = printed.lines().find_map(|line| line.strip_prefix(scripts::NOT_STORED));
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = match (said.trim(), copied) {
-        ("", Some(Err(error))) => error.to_string(),
-        ("", _) => "the copy of rxpath did not arrive whole".to_owned(),
-        (said, _) => said.to_owned(),
-    };
-    let ssh = destination.as_str();
-    Err(refusal(&RefusingHost { alias, ssh, dir: place, ..RefusingHost::default() }, &said))
+/// The file of a program, opened to be sent to a host.
+#[derive(Debug)]
+pub struct Shipment {
+    file: File,
+    bytes: u64,
+    hash: String,
 }
 
-/// Copies everything, and says each so often how many bytes that were.
+impl Shipment {
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// Which file cannot be read, and why.
+    pub fn of(binary: &Binary) -> Result<Self, String> {
+        let path = binary.path.display();
+        let opened = File::open(&binary.path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (bytes, file) = opened.map_err(|error| format!("cannot read {path}: {error}"))?;
+        Ok(Self { file, bytes, hash: binary.hash.clone() })
+    }
+
+    /// Its size. **Unit** bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The line that offers it to a host that needs a program.
+    pub fn offer(&self) -> String {
+        scripts::offer(self.bytes, &self.hash)
+    }
+
+    /// Writes all of it; `sent` gets the number of bytes every few seconds.
+    ///
+    /// # Errors
+    /// Of reading or writing; [`io::ErrorKind::UnexpectedEof`] if the file has become shorter.
+    pub fn send(self, to: &mut impl Write, sent: &mut dyn FnMut(u64)) -> io::Result<()> {
+        let Self { file, bytes, .. } = self;
+        let copied = copy(&mut file.take(bytes), to, SAY_EACH, sent)?;
+        if copied == bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+}
+
+/// Copies everything, and says each so often how many bytes that were; all of them.
 fn copy(
     from: &mut impl Read,
     to: &mut impl Write,
     each: Duration,
     said: &mut dyn FnMut(u64),
-) -> io::Result<()> {
+) -> io::Result<u64> {
     let (mut buffer, mut copied, mut last) = (vec![0_u8; 64 << 10], 0, Instant::now());
     loop {
         let read = match from.read(&mut buffer) {
@@ -97,7 +98,7 @@ fn copy(
             read => read?,
         };
         if read == 0 {
-            return Ok(());
+            return Ok(copied);
         }
         to.write_all(&buffer[..read])?;
         copied += read as u64;
@@ -117,12 +118,37 @@ mod tests {
         let bytes = vec![7_u8; 200_000];
         let copied = |each: Duration| {
             let (mut to, mut said) = (Vec::new(), Vec::new());
-            copy(&mut bytes.as_slice(), &mut to, each, &mut |sent| said.push(sent)).unwrap();
-            assert_eq!(to, bytes);
+            let copied =
+                copy(&mut bytes.as_slice(), &mut to, each, &mut |sent| said.push(sent)).unwrap();
+            assert_eq!((copied, &to), (200_000, &bytes));
             said
         };
         assert_eq!(copied(Duration::ZERO), [65_536, 131_072, 196_608, 200_000]);
         assert!(copied(Duration::from_secs(3600)).is_empty());
+    }
+
+    #[test]
+    fn a_file_is_sent_as_long_as_it_was_offered() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"abc").unwrap();
+        let (arch, path) = ("x86_64".to_owned(), file.path().to_owned());
+        let binary = Binary { arch, path, hash: hash(b"abc") };
+        let opened = || Shipment::of(&binary).unwrap();
+        assert_eq!(opened().offer(), format!("3 {}\n", hash(b"abc")));
+        let sent = |shipment: Shipment| {
+            let mut to = Vec::new();
+            let end = shipment.send(&mut to, &mut |_| {}).map_err(|error| error.kind());
+            (end, to)
+        };
+        assert_eq!(sent(opened()), (Ok(()), b"abc".to_vec()));
+        let [longer, shorter] = [opened(), opened()];
+        std::fs::write(file.path(), b"abcdef").unwrap();
+        assert_eq!(sent(longer), (Ok(()), b"abc".to_vec()));
+        std::fs::write(file.path(), b"ab").unwrap();
+        assert_eq!(sent(shorter), (Err(io::ErrorKind::UnexpectedEof), b"ab".to_vec()));
+        let path = "/nonexistent/rxpath".into();
+        let missing = Shipment::of(&Binary { path, ..binary.clone() }).unwrap_err();
+        assert!(missing.starts_with("cannot read /nonexistent/rxpath: No such file"), "{missing}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::scripts;
 /// Nothing is said about host keys: that is the user's policy.
 ///
 /// **Source** ssh_config(5). The first option keeps clients before OpenSSH 8.7 from refusing the words that they lack.
-const OPTIONS: [&str; 13] = [
+const OPTIONS: [&str; 14] = [
     "IgnoreUnknown=SessionType,StdinNull,ForkAfterAuthentication,RemoteCommand",
     "BatchMode=yes",
     "ConnectTimeout=10",
@@ -24,12 +24,10 @@ const OPTIONS: [&str; 13] = [
     "ForkAfterAuthentication=no",
     "ControlMaster=no",
     "LogLevel=ERROR",
+    // Coordinator and endpoint show each other that they live, and know when a load runs that may starve the connection; ssh
+    // would end it meanwhile.
+    "ServerAliveInterval=0",
 ];
-/// Coordinator and endpoint show each other that they live, and know when a load runs that may starve the connection; ssh would
-/// end it meanwhile.
-const ENDPOINT: [&str; 1] = ["ServerAliveInterval=0"];
-/// The sending of a file ends when the network is silent.
-const STORE: [&str; 2] = ["ServerAliveInterval=5", "ServerAliveCountMax=3"];
 
 /// How an endpoint is started on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,33 +44,39 @@ pub struct StartWords<'a> {
     pub build: &'a str,
 }
 
-/// A command that runs `line` on the host, with further options.
-fn command(destination: &Destination, options: &[&str], line: &str) -> Command {
-    let mut ssh = Command::new("ssh");
-    for option in OPTIONS.iter().chain(options) {
-        ssh.args(["-o", *option]);
-    }
-    ssh.args(["-T", "--", destination.as_str(), line]);
-    ssh
-}
-
-/// A command whose standard input and output are the endpoint's.
+/// A command whose standard input and output are the endpoint's, once the host has the program.
 pub fn start(destination: &Destination, words: &StartWords<'_>) -> Command {
     let dir = words.dir.map_or("-", Directory::as_str);
     let user = if words.as_root { "sudo" } else { "user" };
     let words = [words.hash, dir, user, words.netns.unwrap_or("-"), words.build];
-    command(destination, &ENDPOINT, &scripts::line(scripts::START, &words))
+    let line = scripts::line(&words);
+    let mut ssh = Command::new("ssh");
+    for option in OPTIONS {
+        ssh.args(["-o", option]);
+    }
+    ssh.args(["-T", "--", destination.as_str(), line.as_str()]);
+    ssh
 }
 
-/// A command that stores its standard input on the host as the binary with this hash.
-pub(crate) fn store(destination: &Destination, hash: &str, dir: Option<&Directory>) -> Command {
-    let words = [hash, dir.map_or("-", Directory::as_str)];
-    command(destination, &STORE, &scripts::line(scripts::STORE, &words))
+/// The architecture of a host that needs a program, if this line of the host says so.
+pub fn needs_program(line: &str) -> Option<&str> {
+    line.strip_prefix(scripts::NEED).map(str::trim)
 }
 
-/// The architecture of a host that has no such binary, if that is what START printed.
-pub fn needs_binary(printed: &str) -> Option<&str> {
-    printed.lines().find_map(|line| line.strip_prefix(scripts::NEED)).map(str::trim)
+/// Whether this line of a host asks for the bytes of the program that was offered.
+pub fn takes_program(line: &str) -> bool {
+    line.trim_end() == scripts::SEND
+}
+
+/// In which directory the host could not store the program, if it printed that.
+pub fn not_stored(printed: &str) -> Option<&str> {
+    printed.lines().find_map(|line| line.strip_prefix(scripts::NOT_STORED)).map(str::trim)
+}
+
+/// What others than START printed: a login shell's greeting.
+pub fn greeting(printed: &str) -> String {
+    let others = printed.lines().filter(|line| !line.starts_with(scripts::OWN));
+    others.collect::<Vec<_>>().join("\n")
 }
 
 /// Which installed program START passed over, as it is not of this build, if it printed that.
@@ -88,14 +92,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ssh_itself_ends_no_silent_endpoint_and_a_silent_upload() {
-        let destination = "sut.lab".parse().unwrap();
+    fn ssh_itself_ends_no_silent_endpoint() {
         let words = StartWords { hash: "5e", dir: None, as_root: false, netns: None, build: "b" };
-        let has = |command: &Command, option: &str| command.get_args().any(|word| word == option);
-        let endpoint = start(&destination, &words);
-        assert!(has(&endpoint, "ServerAliveInterval=0") && has(&endpoint, "BatchMode=yes"));
-        let upload = store(&destination, "5e", None);
-        assert!(has(&upload, "ServerAliveInterval=5") && has(&upload, "BatchMode=yes"));
+        let endpoint = start(&"sut.lab".parse().unwrap(), &words);
+        let has = |option: &str| endpoint.get_args().any(|word| word == option);
+        assert!(has("ServerAliveInterval=0") && has("BatchMode=yes"));
+    }
+
+    #[test]
+    fn the_lines_of_the_script_are_distinguished_from_a_greeting() {
+        let printed = "Welcome.\n@@rxpath-need x86_64\n@@rxpath-send\nBye.\n@@rxpath-not-stored /d";
+        assert_eq!(greeting(printed), "Welcome.\nBye.");
+        assert_eq!((not_stored(printed), not_stored("/d")), (Some("/d"), None));
+        assert!(takes_program("@@rxpath-send") && !takes_program("@@rxpath-sender"));
+        assert_eq!(needs_program("@@rxpath-need aarch64"), Some("aarch64"));
     }
     #[test]
     fn a_session_forwards_nothing_and_the_rest_is_the_user_s_configuration() {

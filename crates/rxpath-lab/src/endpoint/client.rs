@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ExitStatus};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ use serde_json::Value;
 
 pub use self::no_start::NoStart;
 use self::program::{Ending, Remote};
+use self::start::Heard;
+pub use self::start::{NoStart, Supply};
 use super::clock::{ClockBounds, ClockPair, EXCHANGES, Exchange};
 use super::lease::Lease;
 use super::programs::locked;
@@ -27,6 +29,7 @@ use crate::error::LabError;
 mod load;
 mod no_start;
 mod program;
+mod start;
 
 /// How long a request may take that only reads or starts something.
 pub const PROMPT: Duration = Duration::from_secs(10);
@@ -34,8 +37,6 @@ pub const PROMPT: Duration = Duration::from_secs(10);
 const BURSTS: u32 = 3;
 /// How long an endpoint may take to end after its input.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// Output before the marker that is kept: a login shell's greeting.
-const NOISE_BYTES: usize = 64 << 10;
 /// Lines of standard error that are kept.
 const LAST_WORDS: usize = 20;
 
@@ -58,8 +59,7 @@ struct Shared {
     lease: Lease,
     /// Why the host is lost, once it is.
     lost: Mutex<Option<String>>,
-    /// What came before the marker, and what the transport said on its standard error.
-    noise: Mutex<String>,
+    /// What the transport said on its standard error.
     last_words: Mutex<VecDeque<String>>,
 }
 
@@ -268,7 +268,7 @@ impl Shared {
         }
     }
 
-    fn listen(&self, stdout: impl Read, ready: &SyncSender<()>) {
+    fn listen(&self, stdout: impl Read, say: &Sender<Heard>) {
         let mut from = BufReader::new(stdout);
         let mut bytes = Vec::new();
         let mut is_ready = false;
@@ -286,17 +286,16 @@ impl Shared {
                 self.hear(line);
             } else if line == MARKER {
                 is_ready = true;
-                let _ = ready.send(());
+                // Until now it had nothing to say, however long the program took to be sent.
+                self.lease.renew(monotonic_ns());
+                let _ = say.send(Heard::Ready);
             } else {
-                let mut noise = locked(&self.noise);
-                if noise.len() < NOISE_BYTES {
-                    noise.push_str(line);
-                    noise.push('\n');
-                }
+                let _ = say.send(Heard::Line(line.to_owned()));
             }
             bytes.clear();
         }
         self.lose("its connection ended".into());
+        let _ = say.send(Heard::End);
     }
 
     fn hear(&self, line: &str) {
@@ -361,6 +360,8 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     /// An endpoint that is a line of shell.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rxpath_host::read::nic::losses::CardCounters;
 use rxpath_remote::inventory::{HostEntry, Reach};
+use rxpath_remote::ship::Shipment;
 use rxpath_remote::ssh::{self, StartWords};
 use rxpath_remote::{
     ARCHITECTURES, Binaries, Binary, Destination, Directory, HostRefusal, RefusingHost,
@@ -17,12 +18,13 @@ use rxpath_remote::{
 
 use super::privilege::RootNeeds;
 use super::{ConnectedHost, devices};
-use crate::endpoint::client::{Client, NoStart};
+use crate::endpoint::client::{Client, NoStart, Supply};
 use crate::endpoint::programs::locked;
 use crate::endpoint::wire::{DeviceFacts, Hello, HostAsk};
 use crate::error::LabError;
 
-/// How long an endpoint may take to start: the connection, the login shell, the hash of the binary.
+/// How long a step of an endpoint's start may take: the connection, the login shell, the hash of the binary. While the binary
+/// is sent, some of it must go on in each such time.
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// How long a host may take to say who it is: it undoes what a killed run left, and a link may have to come up for that.
 const SETTLED: Duration = Duration::from_secs(60);
@@ -180,13 +182,14 @@ fn over_ssh(
     root: Option<&str>,
     note: &mut dyn FnMut(&str),
 ) -> Result<Client, LabError> {
-    let found = |arch: &str, note: &mut dyn FnMut(&str)| {
-        binaries.of(arch, note).map_err(|why| no_build(alias, arch, &why))
-    };
     let dir = entry.dir.as_ref();
+    let start = |hash: &str| {
+        let (as_root, netns, build) = (root.is_some(), entry.netns.as_deref(), binaries.build());
+        ssh::start(destination, &StartWords { hash, dir, as_root, netns, build })
+    };
     // Most hosts are like this one. Another one says what it is, and then it gets what is for it.
-    let mut binary = found(std::env::consts::ARCH, note)?;
-    let mut is_sent = false;
+    let binary = found(alias, std::env::consts::ARCH, binaries, note)?;
+    let mut supply = HostSupply { alias, binaries, binary, bytes: 0, note };
     let mut attempt = 1;
     loop {
         let words = StartWords {
@@ -211,16 +214,17 @@ fn over_ssh(
                 send((alias, destination), (&binary, is_own), dir, note)?;
                 is_sent = true;
             }
-            None if is_throttled(&no_start) && attempt < ATTEMPTS => {
+            Err(no_start) if is_throttled(&no_start) && attempt < ATTEMPTS => {
                 attempt += 1;
                 // why: sshd drops connections beyond MaxStartups until others have logged in.
                 std::thread::sleep(BACK_OFF * attempt);
             }
-            _ => {
+            Err(no_start) => {
+                let place = ssh::not_stored(&no_start.printed);
                 let host = RefusingHost {
                     alias,
                     ssh: destination.as_str(),
-                    dir: dir.map(Directory::as_str),
+                    dir: place.or(dir.map(Directory::as_str)),
                     needs_root: root.unwrap_or_default(),
                     waited_s: no_start.is_late.then_some(START_LIMIT.as_secs()),
                 };
@@ -230,17 +234,50 @@ fn over_ssh(
     }
 }
 
-/// Sends a file, and says which, how large it is, and how far it is.
-fn send(
-    (alias, destination): (&str, &Destination),
-    (binary, is_own): (&Binary, bool),
-    dir: Option<&Directory>,
+/// The binary for hosts of an architecture.
+fn found(
+    alias: &str,
+    arch: &str,
+    binaries: &Binaries,
     note: &mut dyn FnMut(&str),
-) -> Result<(), LabError> {
-    let bytes = binary.path.metadata().map_or(0, |file| file.len());
-    note(&sending(alias, (!is_own).then_some(binary.path.as_path()), bytes));
-    let mut sent = |sent: u64| note(&format!("{alias}: {} of {} sent", mb(sent), mb(bytes)));
-    ship::send(alias, destination, &binary.path, (&binary.hash, dir), &mut sent).map_err(refused)
+) -> Result<Binary, LabError> {
+    binaries.of(arch, note).map_err(|why| no_build(alias, arch, &why))
+}
+
+/// The binary for a host, and what is said when it is sent there: which, how large it is, and how much of it was sent.
+struct HostSupply<'a> {
+    alias: &'a str,
+    binaries: &'a Binaries,
+    binary: Binary,
+    bytes: u64,
+    note: &'a mut dyn FnMut(&str),
+}
+
+impl Supply for HostSupply<'_> {
+    fn program(&mut self, arch: &str) -> Result<Option<Shipment>, LabError> {
+        if arch != self.binary.arch {
+            self.binary = found(self.alias, arch, self.binaries, self.note)?;
+        }
+        let shipment = Shipment::of(&self.binary).map_err(|why| LabError::CannotRun {
+            what: format!("{}: {why}", self.alias),
+            hint: String::new(),
+        })?;
+        self.bytes = shipment.bytes();
+        Ok(Some(shipment))
+    }
+
+    fn begins(&mut self, printed: &str) {
+        if let Some(other) = ssh::passed_over(printed, self.binaries.build()) {
+            (self.note)(&format!("{}: {other}; a copy of this one is used", self.alias));
+        }
+        let is_own = self.binary.path == self.binaries.own();
+        let other = (!is_own).then_some(self.binary.path.as_path());
+        (self.note)(&sending(self.alias, other, self.bytes));
+    }
+
+    fn sent(&mut self, bytes: u64) {
+        (self.note)(&format!("{}: {} of {} sent", self.alias, mb(bytes), mb(self.bytes)));
+    }
 }
 
 /// What is sent: this program, or which other file.
@@ -293,7 +330,7 @@ fn refused(refusal: HostRefusal) -> LabError {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_remote::Inventory;
+    use rxpath_remote::{Inventory, ship};
 
     use super::*;
 
@@ -304,6 +341,62 @@ mod tests {
         assert_eq!(sending("sut", None, 15_480_000), "sut: sending rxpath, 15.5 MB");
         let large = sending("sut", None, 152_000_000);
         assert!(large.starts_with("sut: sending rxpath, 152.0 MB: `make static`"), "{large}");
+    }
+
+    #[test]
+    fn a_host_of_another_architecture_is_offered_the_file_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let [own, given] = ["rxpath", "given"].map(|name| dir.path().join(name));
+        let another = ARCHITECTURES.into_iter().find(|arch| *arch != std::env::consts::ARCH);
+        let another = another.unwrap();
+        // The head of a program (elf(5)): its machine is at 18.
+        let mut program = b"\x7fELF\x02\x01".to_vec();
+        program.resize(18, 0);
+        program.extend([if another == "aarch64" { 183 } else { 62 }, 0]);
+        program.extend(b"@@rxpath-build 0.1.0-0123456789ab@@");
+        std::fs::write(&own, "this program").unwrap();
+        std::fs::write(&given, &program).unwrap();
+        let words = format!("{another}={}", given.display()).parse().unwrap();
+        let binaries = Binaries::new(own.clone(), "0.1.0-0123456789ab", &[words]).unwrap();
+        let mut said = Vec::new();
+        let mut note = |text: &str| said.push(text.to_owned());
+        let arch = std::env::consts::ARCH.to_owned();
+        let binary = Binary { arch, path: own, hash: String::new() };
+        let (alias, bytes) = ("sut", 0);
+        let mut supply = HostSupply { alias, binaries: &binaries, binary, bytes, note: &mut note };
+        let offer = supply.program(another).unwrap().unwrap().offer();
+        assert_eq!(offer, format!("{} {}\n", program.len(), ship::hash(&program)));
+        assert!(supply.program("riscv64").is_err());
+        supply.begins("@@rxpath-passed-over - /usr/bin/rxpath\n");
+        supply.sent(20_000_000);
+        let path = given.display();
+        assert_eq!(
+            said,
+            [
+                "sut: /usr/bin/rxpath says no build id, this is 0.1.0-0123456789ab; \
+                 a copy of this one is used"
+                    .to_owned(),
+                format!("sut: sending rxpath ({path}), 0.0 MB"),
+                "sut: 20.0 MB of 0.0 MB sent".to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_copy_that_did_not_arrive_is_named_where_nobody_says_why() {
+        let no_start = |printed: &str, last_words: &str, is_cut: bool| NoStart {
+            printed: printed.to_owned(),
+            last_words: last_words.to_owned(),
+            status: Some(OF_SSH),
+            is_cut,
+        };
+        let refused = "Welcome.\n@@rxpath-need x86_64\n@@rxpath-send\n@@rxpath-not-stored /d";
+        let lost = "the copy of rxpath did not arrive whole";
+        assert_eq!(words_of(&no_start(refused, "", false)), lost);
+        assert_eq!(words_of(&no_start("@@rxpath-send", "", true)), lost);
+        let full = "head: write error: No space left on device";
+        assert_eq!(words_of(&no_start(refused, full, false)), format!("{full} | Welcome."));
+        assert_eq!(words_of(&no_start("@@rxpath-send", "", false)), "");
     }
 
     #[test]
