@@ -20,7 +20,7 @@ impl Site {
     fn new() -> Self {
         let site = Self { dir: tempfile::tempdir().unwrap() };
         fs::create_dir(site.path("bin")).unwrap();
-        site.script("ssh", "for line; do :; done; exec sh -c \"$line\"");
+        site.ssh("exec sh -c \"$line\"");
         let own = env!("CARGO_BIN_EXE_rxpath");
         // Without debug information a tenth of the size.
         let strip = Command::new("strip").arg("-o").arg(site.path("rxpath")).arg(own).status();
@@ -37,6 +37,21 @@ impl Site {
     /// A program that both ends find first.
     fn script(&self, name: &str, text: &str) {
         executable::write(&self.path("bin").join(name), format!("#!/bin/sh\n{text}\n"));
+    }
+
+    /// What ssh does with the line for the host, the last of its words; each of its connections is counted.
+    fn ssh(&self, text: &str) {
+        let count = self.path("count");
+        let count = count.display();
+        self.script("ssh", &format!("echo x >>{count}\nfor line; do :; done; {text}"));
+    }
+
+    /// How many connections there were since this was asked last.
+    fn connections(&self) -> usize {
+        let count = self.path("count");
+        let lines = fs::read_to_string(&count).map_or(0, |text| text.lines().count());
+        let _ = fs::remove_file(count);
+        lines
     }
 
     /// A copy of the program in which `from` is `to`, of another hash in any case.
@@ -99,6 +114,7 @@ fn a_build_for_the_host_is_sent_before_the_program_itself() {
     // Nothing else is there: the program.
     let itself = site.doctor(&[]);
     assert!(told(&itself).contains("rxpath: sut: sending rxpath, "), "{}", told(&itself));
+    assert_eq!(site.connections(), 1, "one connection stores and starts");
     assert!(String::from_utf8_lossy(&itself.stdout).contains("\"rxpath/doctor/"), "{itself:?}");
     // In the same directory, and sent once.
     let built = site.build(&format!("rxpath-{ARCH}"), &build_id(), &build_id());
@@ -108,7 +124,7 @@ fn a_build_for_the_host_is_sent_before_the_program_itself() {
     assert!(told(&first).contains(&sent), "{}", told(&first));
     assert!(String::from_utf8_lossy(&first.stdout).contains("\"rxpath/doctor/"), "{first:?}");
     assert!(!told(&site.doctor(&[])).contains("sending"), "it is there");
-    assert_eq!(site.copies(), 2);
+    assert_eq!((site.copies(), site.connections()), (2, 2));
     // What was given comes first.
     let given = site.build("given", "@@rxpath-build", "@@rxpath-build");
     fs::write(&given, [fs::read(&given).unwrap(), b"more".to_vec()].concat()).unwrap();
@@ -206,7 +222,9 @@ fn a_host_that_refuses_connections_for_a_moment_is_tried_three_times() {
         let output = site.doctor(&[]);
         (output, fs::read_to_string(site.path("count")).unwrap().lines().count())
     };
-    let (output, _) = refusing(2);
+    // The third one is not refused, and carries the program.
+    let (output, tried) = refusing(2);
+    assert_eq!(tried, 3, "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("\"rxpath/doctor/"), "{output:?}");
     let (output, tried) = refusing(9);
     let text = told(&output);
