@@ -13,12 +13,16 @@ mod frame;
 pub mod governor;
 mod histogram;
 pub mod listen;
+pub mod phase;
+pub mod recheck;
 mod request;
 pub mod reserved;
+pub mod shed;
 pub mod sole;
 mod taken;
 pub mod textfile;
 mod top;
+pub mod window;
 
 pub use families::{ExportedMetric, Families, METRICS};
 pub use findings::ExportedCheck;

@@ -22,6 +22,7 @@ pub mod ranges;
 pub mod rule;
 mod rule_file;
 pub mod rules;
+pub mod standings;
 pub mod store;
 pub mod suppress;
 pub mod switch;

@@ -287,6 +287,11 @@ fn toml_words(error: &toml::de::Error, text: &str) -> String {
 }
 
 impl HostMark {
+    /// What distinguishes this host from others: the machine, else the boot.
+    pub fn id(&self) -> &str {
+        self.machine.as_deref().unwrap_or(&self.boot_id)
+    }
+
     /// The host that this runs on.
     pub fn here() -> Result<Self, HostError> {
         let release = rxpath_host::Root::host().value("/proc/sys/kernel/osrelease")?;

@@ -234,6 +234,7 @@ fn bad_plans_are_refused_in_one_line() {
 fn a_plan_for_another_host_boot_or_namespace_is_told() {
     let here =
         HostMark { machine: Some("a".into()), boot_id: "b".into(), netns: 1, kernel: "k".into() };
+    assert_eq!((here.id(), HostMark { machine: None, ..here.clone() }.id()), ("a", "b"));
     let mut plan = Plan::new(String::new(), here.clone());
     assert!(plan.is_for(&HostMark { kernel: "other".into(), ..here.clone() }, "f").is_ok());
     for (mark, word) in [

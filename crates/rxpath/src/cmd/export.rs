@@ -2,11 +2,7 @@
 
 mod deeper;
 mod exporter;
-mod phase;
-mod recheck;
-mod shed;
 pub mod status;
-mod tuned;
 
 use std::net::SocketAddr;
 
@@ -15,6 +11,7 @@ use rxpath_export::METRICS;
 use rxpath_export::families::{MOST_SERIES, MOST_TOP, TOP};
 use rxpath_export::governor::Governor;
 use rxpath_export::listen::{Address, MetricsServer, Page};
+use rxpath_export::phase;
 use rxpath_export::reserved::Reserved;
 use rxpath_export::sole::Sole;
 use rxpath_host::read::procfs;
@@ -22,6 +19,7 @@ use rxpath_host::{Root, caps, heap, inherited};
 use rxpath_live::deep::Programs;
 use rxpath_live::watch::{EntryCost, LiveWatcher, NOT_ASKED, Unloaded, WatcherOptions};
 use rxpath_record::watch::WatchSettings;
+use rxpath_tune::plan::HostMark;
 
 use crate::cmd::micros::irq_entry;
 use crate::cmd::prelude::*;
@@ -174,7 +172,10 @@ impl ExportCommand {
         };
         let window = self.interval.as_duration();
         // A timer that starts `--once` has a random delay of its own.
-        let delay = if self.once { Duration::ZERO } else { phase::delay(window) };
+        let delay = match HostMark::here() {
+            Ok(mark) if !self.once => phase::delay(mark.id(), window),
+            _ => Duration::ZERO,
+        };
         self.begun(port.as_ref(), &watcher, &unloaded, window + delay);
         let has_probes = watcher.without_probes().is_none();
         let live = Live::new(watcher, WatchSettings::default(), window).longer_at_first(delay);

@@ -8,21 +8,23 @@ use nix::unistd::{SysconfVar, sysconf};
 use rxpath_export::deep::WindowLoss;
 use rxpath_export::governor::{Course, Governor, WindowCost};
 use rxpath_export::listen::Page;
+use rxpath_export::recheck::Recheck;
+use rxpath_export::shed::Shed;
+use rxpath_export::window::{is_late, lost_probes};
 use rxpath_export::{ExportedCheck, Families, RenderedPages, textfile};
 use rxpath_host::read::procfs;
 use rxpath_host::{Root, heap, notify};
 use rxpath_live::deep::Programs;
 use rxpath_live::watch::{ProbeLimit, Unloaded};
 use rxpath_record::watch::WatchFrame;
+use rxpath_tune::standings::{SEEN_BY_ROOT, standings};
 use rxpath_tune::store::STATE_DIR;
 use rxpath_tune::suppress::{self, Suppression};
 use rxpath_tune::unjudged::Reason;
 use rxpath_tune::{Ask, HostFacts, Scope};
 
 use super::deeper::Deeper;
-use super::recheck::Recheck;
-use super::shed::Shed;
-use super::{ExportCommand, status, tuned};
+use super::{ExportCommand, status};
 use crate::build_id;
 use crate::cmd::check::{self, CheckCommand};
 use crate::cmd::prelude::*;
@@ -49,23 +51,6 @@ pub(super) struct Exporter {
     planned: [Duration; 2],
     /// Whether the last window had BPF probes; at first, whether they were loaded.
     has_probes: bool,
-}
-
-/// A window of this many times its planned length is thrown away: the machine was stopped, or has no time for this.
-const LATE: f64 = 3.0;
-/// Shorter windows are planned as if they were of this length: on a busy machine they are late for nothing.
-const LEAST_PLANNED: Duration = Duration::from_secs(1);
-
-fn is_late(window_s: f64, planned: [Duration; 2]) -> bool {
-    let longest = planned.into_iter().fold(LEAST_PLANNED, Duration::max);
-    window_s > LATE * longest.as_secs_f64()
-}
-
-/// Why a window has no BPF probes, when the one before had them.
-fn lost_probes<'a>(had_probes: &mut bool, frame: &'a WatchFrame) -> Option<&'a str> {
-    let why = frame.gaps.get(WatchFrame::ALL_PROBES).map(String::as_str);
-    let had_probes = std::mem::replace(had_probes, why.is_none());
-    why.filter(|_| had_probes)
 }
 
 /// How the textfile was written the last time.
@@ -202,7 +187,11 @@ impl Exporter {
         self.cpu_before = cpu;
         self.families.own_process(cpu.as_secs_f64(), rss_bytes(root));
         self.families.governed(&self.governor);
-        self.shed.change(&self.governor).say(self.governor.budget());
+        let change = self.shed.change(&self.governor);
+        change.warning(self.governor.budget()).iter().for_each(output::warning);
+        if !change.back.is_empty() {
+            crate::note!("rxpath: within the budget again: {}", change.back.join(", "));
+        }
         self.follow(command, self.governor.course());
     }
 
@@ -256,7 +245,7 @@ impl Exporter {
         self.families.check(&ExportedCheck {
             findings: report.findings.iter().map(finding).collect(),
             unjudged: Reason::ALL.map(|why| (why.word(), unjudged.of_reason(why))).into(),
-            tuned: tuned::standings(Path::new(STATE_DIR), Path::new(tuned::SEEN_BY_ROOT)),
+            tuned: standings(Path::new(STATE_DIR), Path::new(SEEN_BY_ROOT)),
             fingerprint: facts.fingerprint().digest,
             at_unix_s: now_unix_s(),
         });
@@ -283,47 +272,4 @@ fn rss_bytes(root: &Root) -> u64 {
 /// CPU time of all threads of this process, up to this moment.
 fn process_cpu() -> Duration {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn probes_that_fail_are_said_once_each_time() {
-        let window = |why: Option<&str>| WatchFrame {
-            gaps: why
-                .map(|why| (WatchFrame::ALL_PROBES.to_owned(), why.to_owned()))
-                .into_iter()
-                .collect(),
-            ..WatchFrame::default()
-        };
-        let (good, bad) = (window(None), window(Some("no table")));
-        let mut had_probes = true;
-        for (frame, said) in
-            [(&bad, Some("no table")), (&bad, None), (&good, None), (&bad, Some("no table"))]
-        {
-            assert_eq!(lost_probes(&mut had_probes, frame), said);
-        }
-        // What did not load was said at the start.
-        assert_eq!(lost_probes(&mut false, &bad), None);
-    }
-
-    #[test]
-    fn a_window_is_late_after_three_times_the_longest_that_was_planned() {
-        let s = Duration::from_secs;
-        for (window_s, planned, late) in [
-            (29.9, [s(10), s(10)], false),
-            (30.1, [s(10), s(10)], true),
-            // It was planned before the interval grew or shrank.
-            (59.9, [s(20), s(10)], false),
-            (59.9, [s(10), s(20)], false),
-            (60.1, [s(20), s(10)], true),
-            // Short windows on a busy machine.
-            (2.9, [Duration::from_millis(100); 2], false),
-            (3.1, [Duration::from_millis(100); 2], true),
-        ] {
-            assert_eq!(is_late(window_s, planned), late, "{window_s} {planned:?}");
-        }
-    }
 }

@@ -9,19 +9,20 @@ use rxpath_core::{Envelope, IntoMap};
 use rxpath_host::HostError;
 use rxpath_host::write::journal::Contents;
 use rxpath_host::write::setter::HostSetter;
-use rxpath_tune::store::{Store, StoredJournal};
-use rxpath_tune::verify::{Standing, UNREAD, UNREADABLE, Verified, verify};
 use serde::de::IgnoredAny;
+
+use crate::store::{Store, StoredJournal};
+use crate::verify::{Standing, UNREAD, UNREADABLE, Verified, verify};
 
 /// Where `rxpath-check.service`, which is root, puts the answer of `rxpath tune verify --json`. The folder is root's, and a
 /// boot empties it.
-pub(super) const SEEN_BY_ROOT: &str = "/run/rxpath-check/tune-verify.json";
+pub const SEEN_BY_ROOT: &str = "/run/rxpath-check/tune-verify.json";
 /// An older answer is not used: the service runs once a day, at most an hour late.
 const MOST_AGE: Duration = Duration::from_secs(26 * 3600);
 
 /// How many changes stand in which way, by the names of all ways. Journals lie in this folder, and only root can read them:
 /// for others this file has the counts. Without either a journal counts as a change.
-pub(super) fn standings(dir: &Path, seen_by_root: &Path) -> Vec<(&'static str, usize)> {
+pub fn standings(dir: &Path, seen_by_root: &Path) -> Vec<(&'static str, usize)> {
     let store = Store::at(dir);
     let mut all = words(&store);
     if all.contains(&UNREAD) {

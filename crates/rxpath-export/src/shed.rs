@@ -1,25 +1,25 @@
 //! What the exporter leaves out to keep its budget, for its log: once when it changes, not in each window.
 
-use rxpath_export::governor::{Governor, SHEDS};
+use rxpath_core::Warning;
 
-use crate::cmd::prelude::*;
+use crate::governor::{Governor, SHEDS};
 
 /// What was left out in the window before.
 #[derive(Debug, Default)]
-pub(super) struct Shed([bool; SHEDS.len()]);
+pub struct Shed([bool; SHEDS.len()]);
 
 /// What changed between two windows.
 #[derive(Debug, PartialEq)]
-pub(super) struct Change {
+pub struct ShedChange {
     /// Left out from now on.
     gone: Vec<&'static str>,
     /// Measured again from now on.
-    back: Vec<&'static str>,
+    pub back: Vec<&'static str>,
 }
 
 impl Shed {
     /// What the governor decided otherwise than before.
-    pub(super) fn change(&mut self, governor: &Governor) -> Change {
+    pub fn change(&mut self, governor: &Governor) -> ShedChange {
         let now = governor.shed();
         let before = std::mem::replace(&mut self.0, now);
         let of = |is_shed: bool| {
@@ -27,22 +27,13 @@ impl Shed {
             let changed = pairs.filter(|((then, now), _)| then != now && *now == is_shed);
             changed.map(|(_, what)| what).collect()
         };
-        Change { gone: of(true), back: of(false) }
+        ShedChange { gone: of(true), back: of(false) }
     }
 }
 
-impl Change {
-    /// Says it, if there is anything to say.
-    pub(super) fn say(&self, budget: f64) {
-        if let Some(warning) = self.warning(budget) {
-            output::warning(&warning);
-        }
-        if !self.back.is_empty() {
-            crate::note!("rxpath: within the budget again: {}", self.back.join(", "));
-        }
-    }
-
-    fn warning(&self, budget: f64) -> Option<Warning> {
+impl ShedChange {
+    /// Warns of what is left out from now on, if anything is. The budget is in CPUs.
+    pub fn warning(&self, budget: f64) -> Option<Warning> {
         let what = (!self.gone.is_empty()).then(|| self.gone.join(", "))?;
         let text =
             format!("left out to keep the budget of {:.1} % of a CPU: {what}", budget * 100.0);
@@ -52,9 +43,8 @@ impl Change {
 
 #[cfg(test)]
 mod tests {
-    use rxpath_export::governor::WindowCost;
-
     use super::*;
+    use crate::governor::WindowCost;
 
     #[test]
     fn what_the_budget_costs_and_gives_again_is_said_once_each() {
@@ -78,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_warning_names_what_is_left_out_the_budget_and_the_remedy() {
-        let change = Change { gone: vec!["short windows", "BPF probes"], back: Vec::new() };
+        let change = ShedChange { gone: vec!["short windows", "BPF probes"], back: Vec::new() };
         let text = change.warning(0.02).unwrap().to_string();
         assert!(
             text.starts_with(
@@ -87,6 +77,6 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("--budget"), "{text}");
-        assert_eq!(Change { gone: Vec::new(), ..change }.warning(0.02), None);
+        assert_eq!(ShedChange { gone: Vec::new(), ..change }.warning(0.02), None);
     }
 }

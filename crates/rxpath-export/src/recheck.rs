@@ -1,15 +1,13 @@
 //! When the settings are judged again.
 
-use std::time::Instant;
-
-use crate::cmd::prelude::*;
+use std::time::{Duration, Instant};
 
 /// A check reads some hundred files: devices that come and go all the time, as those of pods, cause no more of them.
 const LEAST: Duration = Duration::from_secs(60);
 
 /// The last check.
 #[derive(Debug, Default)]
-pub(super) struct Recheck {
+pub struct Recheck {
     at: Option<Instant>,
     /// How often devices had changed then.
     link_changes: u64,
@@ -18,7 +16,7 @@ pub(super) struct Recheck {
 impl Recheck {
     /// Whether a check is due: the first, one after this time, or one because devices have changed since the last. It counts as made.
     /// No time is no check at all.
-    pub(super) fn is_due(&mut self, now: Instant, every: Duration, link_changes: u64) -> bool {
+    pub fn is_due(&mut self, now: Instant, every: Duration, link_changes: u64) -> bool {
         let is_due = self.at.is_none_or(|at| {
             let since = now.saturating_duration_since(at);
             since >= every || (link_changes != self.link_changes && since >= LEAST)
