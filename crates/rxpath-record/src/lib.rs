@@ -6,6 +6,7 @@
 pub mod agreement;
 pub mod axes;
 pub mod capacity;
+pub mod compared;
 pub mod comparison;
 pub mod counters;
 pub mod doubts;

@@ -201,11 +201,8 @@ fn a_plan_is_read_as_it_was_written() {
 
 #[test]
 fn bad_plans_are_refused_in_one_line() {
-    let good = {
-        let plan =
-            planned(&mut FakeHost::new(), &["eth0/rings/rx=512", "net.core.netdev_budget=600"]);
-        plan.to_toml().unwrap()
-    };
+    let requests = ["eth0/rings/rx=512", "net.core.netdev_budget=600"];
+    let good = planned(&mut FakeHost::new(), &requests).to_toml().unwrap();
     for (from, to, words) in [
         ("rxpath/plan/1.0", "rxpath/plan/2.0", "newer rxpath"),
         ("rxpath/plan/1.0", "rxpath/udp/1.0", "expected rxpath/plan/1.0"),

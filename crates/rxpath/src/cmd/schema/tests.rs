@@ -39,7 +39,7 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("check-flow", printed::<Envelope<Value, crate::cmd::check::flow::Landings>>()),
         ("capacity", printed::<Envelope<crate::cmd::capacity::Settings, Capacity>>()),
         ("capture", printed::<Envelope<Value, rxpath_host::lab::capture::Captured>>()),
-        ("compare", printed::<Envelope<Value, crate::cmd::compare::Compared>>()),
+        ("compare", printed::<Envelope<Value, rxpath_record::compared::Compared>>()),
         ("diagnose", printed::<Envelope<Value, crate::cmd::diagnose::host::Judged>>()),
         ("diagnose-runs", printed::<Envelope<Value, crate::cmd::diagnose::runs::All>>()),
         ("diagnose-selftest", printed::<Envelope<Value, SelftestResult>>()),

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use rxpath_core::{Fact, moving};
-use rxpath_record::environment::{Environment, RecordedFacts};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::environment::{Environment, RecordedFacts};
 
 /// Longer values are cut in text and JSON: the run directories have the full values.
 const LONGEST: usize = 120;

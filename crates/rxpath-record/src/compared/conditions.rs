@@ -1,11 +1,11 @@
 //! In what else than the variant two runs differ, and what that means for their difference.
 
 use rxpath_core::{Fact, Warning};
-use rxpath_record::manifest::Manifest;
-use rxpath_record::run::RunReader;
 use serde_json::Value;
 
-use super::hosts::{Changed, leaves};
+use super::facts::{Changed, leaves};
+use crate::manifest::Manifest;
+use crate::run::RunReader;
 
 /// Keys of `trials` that decide what one value of a trial is; the others decide how many there are.
 const DURATIONS: [&str; 3] = ["measure", "ramp", "settle"];
