@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use crate::effects::Effect;
 
+pub mod expected;
 pub mod from_findings;
 pub mod make;
 pub mod session;

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use rxpath_host::read::clock::boottime_ns;
 use rxpath_host::write::change::{ChangeOutcome, SettingChange};
 use rxpath_host::write::journal::{Journal, Manner, Watch};
 use rxpath_host::write::setter::Setter;
@@ -14,6 +13,7 @@ use thiserror::Error;
 
 use crate::apply::{apply, ready};
 use crate::plan::{PlanError, PlanStep};
+use crate::watch::deadline_ns;
 
 /// Why the host is not as it was asked for, through no fault of a step.
 #[derive(Debug, Error)]
@@ -75,7 +75,7 @@ impl<S: Setter> SettingsSwitch<S> {
             }
             Err(error) => return Ok(Err(error.to_string())),
         }
-        self.watch.deadline_ns = boottime_ns()? + hold.as_nanos() as u64;
+        self.watch.deadline_ns = deadline_ns(hold)?;
         self.journal.watch(self.watch)?;
         let applied =
             apply(&mut self.journal, &mut self.setter, (steps, &Root::host()), &mut |_| Ok(()));

@@ -73,6 +73,13 @@ pub struct Verified {
     pub standing: Standing,
 }
 
+impl Verified {
+    /// Whether nothing changed it since.
+    pub fn holds(&self) -> bool {
+        matches!(self.standing, Standing::Holds | Standing::AsLeft)
+    }
+}
+
 /// Compares each change that was not undone with the host, of several changes to a setting the last; and says what was
 /// ignored, refused or never reached.
 pub fn verify<S: Setter>(setter: &mut S, contents: &Contents) -> Vec<Verified> {

@@ -18,6 +18,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long a process that makes changes may hold the lock beyond the deadline before it is ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The deadline of a [`Watch`] that much from now. **Unit** ns of `CLOCK_BOOTTIME`.
+pub fn deadline_ns(within: Duration) -> Result<u64, HostError> {
+    Ok(boottime_ns()? + within.as_nanos() as u64)
+}
+
 /// How the waiting ended.
 #[derive(Debug)]
 pub enum WatchdogOutcome {

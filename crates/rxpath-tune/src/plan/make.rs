@@ -30,6 +30,14 @@ pub const ALREADY: &str = "already set";
 /// `EOPNOTSUPP`: the driver lacks the operation.
 const EOPNOTSUPP: i32 = 95;
 
+/// Whether a request given by hand is no step, other than because it is set already.
+pub fn refuses_by_hand(requests: &[ChangeRequest], plan: &Plan) -> bool {
+    let by_hand = requests.iter().filter(|request| request.because == ASKED_FOR);
+    let names: Vec<String> = by_hand.map(ChangeRequest::to_string).collect();
+    let mut refused = plan.left_out.iter().filter(|left| !left.is_set);
+    refused.any(|left| names.contains(&left.what))
+}
+
 impl fmt::Display for ChangeRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.knob, self.value)

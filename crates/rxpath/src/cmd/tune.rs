@@ -4,7 +4,6 @@ mod apply;
 #[cfg(feature = "lab")]
 pub mod auto;
 mod confirm;
-mod expected;
 mod plan;
 #[cfg_attr(not(feature = "lab"), path = "agent/predicted.rs")]
 mod predicted;

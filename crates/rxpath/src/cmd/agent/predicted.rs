@@ -4,8 +4,8 @@ use std::convert::Infallible;
 
 use rxpath_core::Warning;
 use rxpath_tune::plan::Plan;
+use rxpath_tune::plan::expected::Expected;
 
-use super::expected::Expected;
 use crate::exit::Failure;
 
 /// No option asks for predictions.

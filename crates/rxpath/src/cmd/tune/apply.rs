@@ -6,16 +6,17 @@ use std::io::Read;
 use clap::ValueEnum;
 use rxpath_host::Root;
 use rxpath_host::read::process::ProcessId;
-use rxpath_host::write::journal::{Journal, Watch};
 use rxpath_host::write::setter::HostSetter;
-use rxpath_tune::apply::{Applied, apply, ready};
+use rxpath_tune::apply::ready;
+use rxpath_tune::carry::{self, CarriedOut};
 use rxpath_tune::effects::coupled;
+use rxpath_tune::outcome::ApplyResult;
 use rxpath_tune::plan::session::{self, SessionAtRisk};
 use rxpath_tune::plan::{HostMark, MAX_BYTES, Plan, PlanError};
 use rxpath_tune::store::{Conflict, Store, Unknown};
 
-use super::shown::{ApplyResult, ShownUndo, change_line};
-use super::watchdog::{after, start_watchdog};
+use super::shown::{change_line, undo_lines};
+use super::watchdog::start_watchdog;
 use super::{PATIENCE, StateArgs, taken};
 use crate::cmd::prelude::*;
 use crate::cmd::values::seconds;
@@ -52,16 +53,6 @@ pub(super) enum OnFailure {
     Keep,
     /// Undo them at once
     Undo,
-}
-
-/// What came of a plan.
-pub(super) struct Done {
-    /// Number of its journal.
-    pub id: u32,
-    pub applied: Applied,
-    undone: Vec<ShownUndo>,
-    not_tried: usize,
-    pub in_force: bool,
 }
 
 impl ApplyCommand {
@@ -111,7 +102,7 @@ impl ApplyCommand {
         output::json(&Envelope::new("tune-apply", settings, result, Vec::new()))
     }
 
-    fn print(&self, done: &Done, within: Option<Duration>) -> anyhow::Result<()> {
+    fn print(&self, done: &CarriedOut, within: Option<Duration>) -> anyhow::Result<()> {
         let within = within.filter(|_| done.in_force);
         if self.format.is_json() {
             return self.print_json(ApplyResult {
@@ -132,7 +123,7 @@ impl ApplyCommand {
         if done.not_tried > 0 {
             output::line(&format!("{} more steps were not tried", done.not_tried))?;
         }
-        for line in done.undone.iter().flat_map(|undo| undo.lines(false)) {
+        for line in done.undone.iter().flat_map(|undo| undo_lines(undo, false)) {
             output::line(&line)?;
         }
         match within {
@@ -163,34 +154,14 @@ pub(super) fn carry_out(
     setter: &mut HostSetter,
     (within, holder): (Option<Duration>, Option<ProcessId>),
     on_failure: OnFailure,
-) -> Result<Done, Failure> {
+) -> Result<CarriedOut, Failure> {
     let (id, mut journal) = store.begin()?;
     let watch = match within {
         Some(within) => Some((start_watchdog(store, id, &mut journal, (within, false))?, within)),
         None => None,
     };
-    // Each step gets the full time: a plan of many steps must not be undone half-way.
-    let mut renew = |journal: &mut Journal| match &watch {
-        Some((watch, within)) => journal.watch(Watch { deadline_ns: after(*within)?, ..*watch }),
-        None => Ok(()),
-    };
-    let root = Root::host();
-    let applied = apply(&mut journal, setter, (&plan.steps, &root), &mut renew);
-    if journal.contents().is_open() {
-        renew(&mut journal)?;
-    }
-    let mut undone = Vec::new();
-    if !applied.is_whole() && on_failure == OnFailure::Undo {
-        undone = journal.undo(setter)?.iter().map(|undo| ShownUndo::new(id, undo)).collect();
-    }
-    // Only now: until here the process that may hang is this one.
-    let watch = journal.contents().watch.filter(|_| journal.contents().is_open());
-    if let Some((applier, watch)) = holder.zip(watch) {
-        journal.watch(Watch { applier, while_alive: true, is_final: true, ..watch })?;
-    }
-    let not_tried = plan.steps.len() - applied.changes.len();
-    let in_force = journal.contents().is_open();
-    Ok(Done { id, applied, undone, not_tried, in_force })
+    let undoes = on_failure == OnFailure::Undo;
+    Ok(carry::carry_out(plan, setter, (id, journal), (watch, holder), undoes)?)
 }
 
 /// The text of a plan file; reads no more than the largest plan.

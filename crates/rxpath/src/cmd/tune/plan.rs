@@ -5,12 +5,12 @@ use rxpath_host::Root;
 use rxpath_host::read::ioctl::driver_info;
 use rxpath_host::write::setter::HostSetter;
 use rxpath_tune::persist::{Home, MatchBy, Matching, drafts};
-use rxpath_tune::plan::make::{ASKED_FOR, ChangeRequest, make};
+use rxpath_tune::plan::expected::Planned;
+use rxpath_tune::plan::make::{ChangeRequest, make, refuses_by_hand};
 use rxpath_tune::plan::settle::settle;
 use rxpath_tune::plan::{HostMark, LeftOut, Plan, from_findings};
 use rxpath_tune::{Goal, HostFacts, Scope, rules};
 
-use super::expected::Planned;
 use super::predicted::{PredictArgs, expected};
 use super::shown::plan_lines;
 use crate::cmd::check::{known_devices, watch};
@@ -164,10 +164,7 @@ pub(super) fn persist_to(
 /// A manually requested setting that cannot be a step is a usage error. If the plan has other steps, the plan is only a
 /// part of the request.
 fn verdict(requests: &[ChangeRequest], plan: &Plan) -> Exit {
-    let by_hand = requests.iter().filter(|request| request.because == ASKED_FOR);
-    let names: Vec<String> = by_hand.map(ChangeRequest::to_string).collect();
-    let mut refused = plan.left_out.iter().filter(|left| !left.is_set);
-    match (refused.any(|left| names.contains(&left.what)), plan.steps.is_empty()) {
+    match (refuses_by_hand(requests, plan), plan.steps.is_empty()) {
         (false, _) => Exit::Done,
         (true, true) => Exit::Usage,
         (true, false) => Exit::Partial,

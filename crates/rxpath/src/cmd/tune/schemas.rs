@@ -3,14 +3,14 @@
 use rxpath_core::Envelope;
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
 use rxpath_record::schema::printed;
+use rxpath_tune::outcome::{ApplyResult, ShownUndo};
+use rxpath_tune::plan::expected::Planned;
+use rxpath_tune::status::JournalStatus;
 use rxpath_tune::verify::Verified;
 use schemars::Schema;
 use serde_json::Value;
 
 use super::confirm::Confirmed;
-use super::expected::Planned;
-use super::shown::{ApplyResult, ShownUndo};
-use super::status::JournalStatus;
 
 /// Each with its name.
 pub fn schemas() -> [(&'static str, Schema); 7] {

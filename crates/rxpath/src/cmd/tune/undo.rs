@@ -3,9 +3,10 @@
 use rxpath_host::HostError;
 use rxpath_host::write::journal::{Journal, Manner};
 use rxpath_host::write::setter::HostSetter;
+use rxpath_tune::outcome::ShownUndo;
 use rxpath_tune::store::Store;
 
-use super::shown::ShownUndo;
+use super::shown::undo_lines;
 use super::{PATIENCE, StateArgs, no_journal, unreadable};
 use crate::cmd::prelude::*;
 
@@ -147,7 +148,7 @@ impl UndoCommand {
             let warnings = failed.iter().map(warning).collect();
             return output::json(&Envelope::new("tune-undo", settings, undone, warnings));
         }
-        for line in undone.iter().flat_map(|undo| undo.lines(self.dry_run)) {
+        for line in undone.iter().flat_map(|undo| undo_lines(undo, self.dry_run)) {
             output::line(&line)?;
         }
         for text in failed {

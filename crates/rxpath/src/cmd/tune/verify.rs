@@ -3,10 +3,10 @@
 use rxpath_host::write::journal::{Journal, Watch};
 use rxpath_host::write::setter::HostSetter;
 use rxpath_tune::verify::{Standing, UNREADABLE, Verified, verify};
+use rxpath_tune::watch::deadline_ns;
 
 use super::apply::within;
 use super::shown::short;
-use super::watchdog::after;
 use super::{StateArgs, no_journal, unreadable};
 use crate::cmd::prelude::*;
 use crate::cmd::values::seconds;
@@ -66,7 +66,7 @@ impl VerifyCommand {
             }
         }
         self.print(&all, warnings)?;
-        Ok(match (is_readable, all.iter().all(holds)) {
+        Ok(match (is_readable, all.iter().all(Verified::holds)) {
             (false, _) => Exit::Cannot,
             (true, true) => Exit::Done,
             (true, false) => Exit::Negative,
@@ -87,8 +87,8 @@ impl VerifyCommand {
         let watch = contents.watch.filter(waits).filter(|_| contents.is_open());
         let is_here = contents.elsewhere()?.is_none();
         let exit = match watch {
-            Some(watch) if is_here && all.iter().all(holds) => {
-                journal.watch(Watch { deadline_ns: after(time)?, ..watch })?;
+            Some(watch) if is_here && all.iter().all(Verified::holds) => {
+                journal.watch(Watch { deadline_ns: deadline_ns(time)?, ..watch })?;
                 Exit::Done
             }
             _ => Exit::Negative,
@@ -114,10 +114,6 @@ impl VerifyCommand {
         }
         Ok(())
     }
-}
-
-fn holds(one: &Verified) -> bool {
-    matches!(one.standing, Standing::Holds | Standing::AsLeft)
 }
 
 fn line(one: &Verified) -> String {

@@ -4,17 +4,17 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use rxpath_host::Root;
 use rxpath_host::lab::detached;
-use rxpath_host::read::clock::boottime_ns;
 use rxpath_host::read::process::ProcessId;
 use rxpath_host::write::journal::{Journal, Watch};
 use rxpath_host::write::setter::HostSetter;
-use rxpath_host::{HostError, Root};
+use rxpath_tune::outcome::ShownUndo;
 use rxpath_tune::store::Store;
-use rxpath_tune::watch::{WatchdogOutcome, stand_by};
+use rxpath_tune::watch::{WatchdogOutcome, deadline_ns, stand_by};
 
 use super::StateArgs;
-use super::shown::ShownUndo;
+use super::shown::undo_lines;
 use crate::cmd::prelude::*;
 
 /// Options of the watchdog.
@@ -39,7 +39,7 @@ impl WatchdogCommand {
             WatchdogOutcome::Undone(undone) => {
                 crate::note!("not confirmed in time: undone");
                 for undo in &undone {
-                    for line in ShownUndo::new(self.journal, undo).lines(false) {
+                    for line in undo_lines(&ShownUndo::new(self.journal, undo), false) {
                         crate::note!("{line}");
                     }
                 }
@@ -61,7 +61,7 @@ pub fn start_watchdog(
     let watch = Watch {
         process: ProcessId::of(child.id() as i32)?,
         applier: ProcessId::own()?,
-        deadline_ns: after(within)?,
+        deadline_ns: deadline_ns(within)?,
         while_alive,
         is_final: false,
     };
@@ -108,9 +108,4 @@ fn ready(store: &Store, id: u32) -> Result<Child, Failure> {
         Failure::cannot("the watchdog did not start")
             .hint(format!("nothing was changed; see {}", store.log(id).display()))
     })
-}
-
-/// That much from now.
-pub fn after(within: Duration) -> Result<u64, HostError> {
-    Ok(boottime_ns()? + within.as_nanos() as u64)
 }

@@ -1,8 +1,9 @@
 //! A plan with the effects that a model predicts of its steps, as data and as text. Predictions are not measurements.
 
-use rxpath_tune::plan::Plan;
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use super::Plan;
 
 /// A plan, with the expected effect of each step if requested.
 #[derive(Debug, Serialize, JsonSchema)]
