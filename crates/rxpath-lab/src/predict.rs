@@ -5,6 +5,8 @@
 
 pub mod calibrate;
 pub mod directory;
+pub mod effects;
+pub mod from_run;
 pub mod setting;
 pub mod simulation;
 pub mod validate;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::Warning;
 use rxpath_core::number::{self, span as seconds};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -67,6 +68,38 @@ impl FluidBounds {
     /// A number of a bound, where both are there.
     pub fn value(&self, bound: &str, key: &str) -> Option<&Value> {
         self.bounds.iter().find(|(name, _)| *name == bound)?.1.values.get(key)
+    }
+
+    /// The bounds that were not computed, each with what it needs.
+    pub fn missing(&self) -> String {
+        let each =
+            self.not_computed.iter().map(|it| format!("{} ({})", it.bound, it.needs.join(", ")));
+        each.collect::<Vec<_>>().join("; ")
+    }
+
+    /// What is estimated, and where a fluid model is wrong.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let is_estimated =
+            self.value("socket_capacity", "truesize_estimated").and_then(Value::as_bool);
+        if is_estimated == Some(true) {
+            warnings.push(
+                Warning::new("truesize-estimated", "the kernel memory per datagram is an estimate")
+                    .because("it depends on the driver and on GRO")
+                    .cure("measure it with rxpath serve udp and set it with --truesize"),
+            );
+        }
+        let load = self.value("socket", "load_ratio").and_then(Value::as_f64);
+        if load.is_some_and(|load| (0.8..1.0).contains(&load)) {
+            warnings.push(
+                Warning::new(
+                    "fluid-near-knee",
+                    "the fluid model underestimates queues at loads from 0.8 to 1",
+                )
+                .cure("use the result for random arrivals, or measure"),
+            );
+        }
+        warnings
     }
 }
 

@@ -21,6 +21,24 @@ use crate::scenario::spec::Resolved;
 /// A rate with at least this loss counts as not carried: the knee is the highest rate below it.
 const KNEE_LOSS: f64 = 0.01;
 
+/// The result.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Validation {
+    /// One entry per scenario.
+    pub scenarios: Vec<Validated>,
+    /// Whether every goal of every scenario was reached.
+    pub reached: bool,
+}
+
+impl Validation {
+    /// Of these scenarios; without any no goal was reached.
+    pub fn of(scenarios: Vec<Validated>) -> Self {
+        let mut goals = scenarios.iter().flat_map(|scenario| &scenario.goals);
+        let reached = !scenarios.is_empty() && goals.all(|goal| goal.reached);
+        Self { scenarios, reached }
+    }
+}
+
 /// One scenario compared with the model.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Validated {

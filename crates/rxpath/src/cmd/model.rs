@@ -1,17 +1,12 @@
 //! `rxpath model`: predictions for the receive path by calculation.
 
-mod again;
 mod bounds;
 pub mod calibrate;
 pub mod calibration;
 mod eval;
-mod simulate;
-#[cfg(test)]
-pub use simulate::Simulated;
+pub mod from_run;
+pub mod simulate;
 mod validate;
-#[cfg(test)]
-pub use validate::Validation;
-pub mod what_if;
 
 use crate::cmd::commands;
 

@@ -2,7 +2,6 @@
 
 use rxpath_core::{Bytes, ItemCount, Rate};
 use rxpath_model::bounds::{FluidBounds, Parameters, bounds};
-use serde_json::Value;
 
 use super::calibration::{default_path, load};
 use crate::cmd::micros::whole_microseconds;
@@ -147,9 +146,9 @@ impl BoundsCommand {
         let got = bounds(&parameters).map_err(Failure::usage_of)?;
         if got.bounds.is_empty() {
             return Err(Failure::usage("no bound follows from these parameters")
-                .hint(format!("each bound still needs: {}", missing(&got))));
+                .hint(format!("each bound still needs: {}", got.missing())));
         }
-        let warnings = [told, warnings(&got)].concat();
+        let warnings = [told, got.warnings()].concat();
         let answer = Envelope::new("model-bounds", parameters, got, warnings);
         output::answer(self.format.is_json(), &answer, sentences)?;
         Ok(Exit::Done)
@@ -208,29 +207,6 @@ impl BoundsCommand {
     }
 }
 
-fn warnings(got: &FluidBounds) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let is_estimated = got.value("socket_capacity", "truesize_estimated").and_then(Value::as_bool);
-    if is_estimated == Some(true) {
-        warnings.push(
-            Warning::new("truesize-estimated", "the kernel memory per datagram is an estimate")
-                .because("it depends on the driver and on GRO")
-                .cure("measure it with rxpath serve udp and set it with --truesize"),
-        );
-    }
-    let load = got.value("socket", "load_ratio").and_then(Value::as_f64);
-    if load.is_some_and(|load| (0.8..1.0).contains(&load)) {
-        warnings.push(
-            Warning::new(
-                "fluid-near-knee",
-                "the fluid model underestimates queues at loads from 0.8 to 1",
-            )
-            .cure("use the result for random arrivals, or measure"),
-        );
-    }
-    warnings
-}
-
 /// The sentences, each with its formula and its assumptions.
 fn sentences(got: &FluidBounds) -> String {
     let mut text = String::new();
@@ -239,13 +215,7 @@ fn sentences(got: &FluidBounds) -> String {
         text += &format!("    by {}\n    if {}\n", bound.formula, bound.assumes);
     }
     if !got.not_computed.is_empty() {
-        text += &format!("\nnot computed, because these are missing: {}\n", missing(got));
+        text += &format!("\nnot computed, because these are missing: {}\n", got.missing());
     }
     text
-}
-
-/// The bounds that were not computed, each with what it needs.
-fn missing(got: &FluidBounds) -> String {
-    let each = got.not_computed.iter().map(|it| format!("{} ({})", it.bound, it.needs.join(", ")));
-    each.collect::<Vec<_>>().join("; ")
 }

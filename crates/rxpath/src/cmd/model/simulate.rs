@@ -12,7 +12,6 @@ use super::calibration::{load, load_for};
 use crate::cmd::lab_error::failure;
 use crate::cmd::prelude::*;
 
-pub(super) mod from_run;
 mod text;
 
 /// `rxpath model simulate`
@@ -118,9 +117,10 @@ impl SimulateCommand {
         };
         let Some(from) = &self.from else { return Ok(values) };
         if from.is_dir() {
-            let (calibration, told) = load_for(from, self.calibration.as_deref(), self.foreign)?;
-            warnings.extend(told);
-            return from_run::values(from, self.variant.as_deref(), &calibration);
+            let calibration = (self.calibration.as_deref(), self.foreign);
+            let (values, more) = from_run::values(from, self.variant.as_deref(), calibration)?;
+            warnings.extend(more);
+            return Ok(values);
         }
         if self.calibration.is_some() {
             return Err(Failure::usage(
@@ -159,7 +159,7 @@ fn list() -> Outcome {
 }
 
 /// The parameters of a bundled set or a file.
-pub(super) fn read(what: &str) -> Result<Values, Failure> {
+pub fn read(what: &str) -> Result<Values, Failure> {
     let text = match sim::bundled::find(what) {
         Some(text) => text.to_owned(),
         None if !what.contains(['/', '.']) && !Path::new(what).exists() => {

@@ -1,12 +1,12 @@
 //! `rxpath model validate`: compares predictions of the simulator with measurements and with two naive baselines.
 
-use rxpath_lab::predict::validate::{Validated, left_out, set_aside, validated};
+use rxpath_lab::predict::validate::{Validation, left_out, set_aside, validated};
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_record::manifest::Manifest;
 use rxpath_record::run::RunReader;
 
-use super::again;
 use super::calibration::{default_path, load};
+use super::from_run;
 use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::prelude::*;
 use crate::cmd::run::{Ways, conduct, ending};
@@ -67,15 +67,6 @@ struct Settings {
     trials: u32,
 }
 
-/// The result.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Validation {
-    /// One entry per scenario.
-    scenarios: Vec<Validated>,
-    /// Whether every goal of every scenario was reached.
-    reached: bool,
-}
-
 impl ValidateCommand {
     /// Runs, predicts, compares.
     pub fn run(self) -> Outcome {
@@ -88,9 +79,8 @@ impl ValidateCommand {
             scenarios.push(validated(&scenario, &run, &manifest, &calibration));
             warnings.extend(left_out(&scenario, &manifest));
         }
-        let reached = !scenarios.is_empty()
-            && scenarios.iter().all(|scenario| scenario.goals.iter().all(|goal| goal.reached));
-        let result = Validation { scenarios, reached };
+        let result = Validation::of(scenarios);
+        let reached = result.reached;
         let settings = Settings { calibration: self.calibration, trials: self.trials };
         let answer = Envelope::new("model-validate", settings, result, warnings);
         let tables = |it: &Validation| it.scenarios.iter().map(text::table).collect::<String>();
@@ -111,7 +101,7 @@ impl ValidateCommand {
         if !self.run.is_empty() {
             let read = |path: &PathBuf| {
                 let reader = RunReader::open(path).map_err(Failure::usage_of)?;
-                Ok((again::scenario(&reader.manifest)?, path.clone(), reader.manifest))
+                Ok((from_run::scenario(&reader.manifest)?, path.clone(), reader.manifest))
             };
             return self.run.iter().map(read).collect();
         }

@@ -46,8 +46,8 @@ fn all() -> Vec<(&'static str, Schema)> {
         // A file that `rxpath model` reads, also those of earlier versions.
         ("calibration", schema_for!(rxpath_model::calibration::Calibration)),
         ("model-calibrate", printed::<Envelope<Value, rxpath_model::calibration::Calibration>>()),
-        ("model-validate", printed::<Envelope<Value, crate::cmd::model::Validation>>()),
-        ("model-simulate", printed::<Envelope<Value, crate::cmd::model::Simulated>>()),
+        ("model-validate", printed::<Envelope<Value, rxpath_lab::predict::validate::Validation>>()),
+        ("model-simulate", printed::<Envelope<Value, crate::cmd::model::simulate::Simulated>>()),
         ("watch", printed::<Envelope<watch::WatchSettings, watch::WatchFrame>>()),
         ("export-status", printed::<Envelope<Value, crate::cmd::export::status::ExportStatus>>()),
         ("list", printed::<Envelope<Value, crate::cmd::list::ListResult>>()),
