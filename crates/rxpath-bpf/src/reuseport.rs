@@ -6,8 +6,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use rxpath_host::read::steering::FlowProtocol;
-use rxpath_host::read::steering::group::{BoundSocket, ReuseportMembership, Selector};
+use rxpath_core::Fact;
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::steering::group::{
+    BoundSocket, Choice, ReuseportMembership, Selector, choose,
+};
+use rxpath_host::read::steering::{FlowProtocol, Landing};
 use rxpath_host::{HostError, Root};
 
 use crate::bytes::Fields;
@@ -43,6 +47,39 @@ pub fn sockets(protocol: FlowProtocol, port: u16) -> Result<Vec<BoundSocket>, Ho
         FlowProtocol::Tcp => "tcp_sockets",
     })?;
     Ok(parse(&bytes))
+}
+
+/// Adds the sockets that are bound where the flow goes, and the socket that gets it, or why they are unknown.
+///
+/// **Cost** as [`sockets`].
+pub fn complete(landing: &mut Landing) {
+    let flow = landing.flow;
+    let choice = match sockets(flow.protocol, flow.destination.port()) {
+        Ok(bound) => choose(flow, index(&landing.device).unwrap_or_default(), &bound),
+        Err(error) => unread(error),
+    };
+    landing.reuseport_group = choice.group;
+    landing.reuseport_socket = choice.socket;
+}
+
+/// Selectors are unknown unless the kernel's groups can be read.
+fn unread(error: HostError) -> Choice {
+    let hidden =
+        "no system call shows whether a BPF selector is attached; only kernel structures do";
+    match error {
+        HostError::Denied { capability, .. } => {
+            let needs = format!("{capability} ({hidden})");
+            Choice { group: Fact::denied(needs.clone()), socket: Fact::denied(needs) }
+        }
+        other => {
+            let why = format!("{hidden}; {}", other.reason());
+            Choice { group: Fact::absent(why.clone()), socket: Fact::absent(why) }
+        }
+    }
+}
+
+fn index(device: &str) -> Result<u32, HostError> {
+    Netlink::route()?.index(device)
 }
 
 /// Reads what the iterators write; a row that was cut is left out.

@@ -5,6 +5,8 @@
 //! variants are shuffled: each variant stands once in each place, so what the place does to a trial cancels. Each
 //! square comes from the seed and its number alone, so that adding blocks never changes those already run.
 
+pub mod on_hosts;
+
 use std::time::Duration;
 
 use chacha20::ChaCha8Rng;

@@ -9,6 +9,7 @@ mod axes;
 pub mod candidates;
 pub mod catalogue;
 pub mod confirming;
+pub mod cost;
 mod ground;
 mod in_variant;
 pub mod live;

@@ -5,6 +5,7 @@
 //! and nothing of this. The table compares what was made with what was said.
 
 mod cases;
+mod result;
 mod rule_cost;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use crate::testbed::filters::MOST_CONNECTIONS;
 
 use cases::Draw;
 pub use cases::{CASES, Case, Needs};
+pub use result::{NotMade, SelftestResult};
 pub use rule_cost::RuleCost;
 
 /// Entries of the connection table at most; absent without connection tracking in the kernel.

@@ -4,6 +4,7 @@
 
 pub mod counted;
 pub mod deep;
+pub mod doubts;
 pub mod live;
 pub mod lowest;
 pub mod observe;

@@ -5,6 +5,7 @@
 //! ([`vector`]). Counters are the driver's by its own names ([`counters`]). Nothing here judges.
 
 pub mod counters;
+mod devices;
 mod lines;
 mod rates;
 pub mod vector;
@@ -20,6 +21,7 @@ use crate::read::nic::Nic;
 use crate::read::sysfs::device::{self, Steering};
 use crate::{HostError, Root};
 
+pub use devices::{nics, pass_over, read_all};
 pub use lines::{HostTables, Lines};
 pub use rates::{QueueRate, rates};
 

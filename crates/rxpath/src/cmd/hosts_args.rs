@@ -3,6 +3,7 @@
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::hosts::ready::Readiness;
+use rxpath_lab::plan::on_hosts;
 use rxpath_lab::scenario::ScenarioFile;
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_remote::Inventory;
@@ -111,7 +112,7 @@ impl HostsArgs {
         }
         if !self.change_hosts {
             let planned = hosts.planned(resolved, &RootNeeds::default()).map_err(failure)?;
-            let changes = host_plan::changes(&planned).join("; ");
+            let changes = on_hosts::changes(&planned).join("; ");
             let text = format!("this run changes settings of hosts: {changes}");
             return Err(Failure::usage(text)
                 .hint("--change-hosts allows it; each is undone after its trials"));

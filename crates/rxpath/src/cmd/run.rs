@@ -1,12 +1,11 @@
 //! `rxpath run`: an experiment, in the two-namespace lab by default.
 
 pub mod ended;
-pub mod host_plan;
 
 use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
-use rxpath_lab::plan::plan_between;
+use rxpath_lab::plan::{on_hosts, plan_between};
 use rxpath_lab::run::progress::Progress;
 use rxpath_lab::run::{FinishedRun, LOCK_PATIENCE, Options, left_out, run};
 use rxpath_lab::scenario::load;
@@ -178,7 +177,7 @@ impl RunCommand {
             if let Some(hosts) = hosts {
                 let mut lines = hosts.shares(resolved).into_iter().chain(hosts.network_command());
                 lines.try_for_each(|line| output::line(&line))?;
-                output::text(&host_plan::text(&plan))?;
+                output::text(&on_hosts::text(&plan))?;
             }
         }
         Ok(Exit::Done)

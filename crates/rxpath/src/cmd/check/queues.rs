@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use rxpath_core::IntoMap;
 use rxpath_core::envelope::schema_id;
 use rxpath_host::Root;
 use rxpath_host::read::nic::{self, Nic};
-use rxpath_host::read::queue_map::{self, DeviceQueues, HostTables};
+use rxpath_host::read::queue_map::{self, DeviceQueues, HostTables, nics, pass_over, read_all};
 use rxpath_host::read::sysfs;
 use serde::Deserialize;
 
@@ -37,35 +36,13 @@ pub struct QueueCheckResult {
     pub passed_over: Vec<String>,
 }
 
-/// Virtual devices with receive queues in which packets wait, by driver.
-///
-/// **Source** drivers/net/veth.c `veth_poll`, drivers/net/tun.c `tun_napi_poll`. Other drivers hand packets on where
-/// they arrive (rx_handler), or only send.
-const WITH_QUEUES: [&str; 2] = ["veth", "tun"];
-
-/// Separates devices with receive queues of their own from others; used when no device was named.
-fn split(root: &Root, nics: &mut BTreeMap<String, Nic>) -> Vec<String> {
-    let has_queues = |name: &String, nic: &Nic| {
-        root.exists(&format!("/sys/class/net/{name}/device"))
-            || nic.driver.value().is_some_and(|told| WITH_QUEUES.contains(&told.driver.as_str()))
-            || nic.queues.value().is_some_and(|all| all.iter().any(|one| one.napi_id.is_some()))
-    };
-    let over: Vec<String> = nics
-        .iter()
-        .filter(|(name, nic)| !has_queues(name, nic))
-        .map(|(name, _)| name.clone())
-        .collect();
-    nics.retain(|name, _| !over.contains(name));
-    over
-}
-
 /// The devices shown, and those skipped.
 fn chosen(
     ask: &QueueCheckOptions<'_>,
     names: &[String],
 ) -> Result<(BTreeMap<String, Nic>, Vec<String>), Failure> {
     let mut nics = nics(ask.root, names)?;
-    let over = if ask.devices.is_empty() { split(ask.root, &mut nics) } else { Vec::new() };
+    let over = if ask.devices.is_empty() { pass_over(ask.root, &mut nics) } else { Vec::new() };
     if nics.is_empty() {
         return Err(Failure::cannot("no network device here has receive queues of its own")
             .hint(format!("--dev shows {}", over.join(", "))));
@@ -104,39 +81,9 @@ pub fn names(ask: &QueueCheckOptions<'_>) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// One reading of all devices; a device that went away is a warning.
-pub fn read(
-    ask: &QueueCheckOptions<'_>,
-    nics: &BTreeMap<String, Nic>,
-    shared: &HostTables,
-) -> (Vec<DeviceQueues>, Vec<Warning>) {
-    let mut warnings = Vec::new();
-    let mut devices = Vec::new();
-    for (name, nic) in nics {
-        match queue_map::read(ask.root, name, nic, shared) {
-            Ok(found) => devices.push(found),
-            Err(error) => warnings.push(Warning::new("device-lost", format!("{name}: {error}"))),
-        }
-    }
-    (devices, warnings)
-}
-
-/// The answers of these devices' drivers.
-pub fn nics(root: &Root, names: &[String]) -> Result<BTreeMap<String, Nic>, Failure> {
-    let mut reader = if root.is_live() { Some(nic::Reader::open()?) } else { None };
-    let answers = names.iter().map(|name| {
-        let nic = match reader.as_mut() {
-            Some(reader) => reader.device(name),
-            None => nic::load(root, name).unwrap_or_else(|e| Nic::all_gaps(&e.to_string())),
-        };
-        (name.clone(), nic)
-    });
-    Ok(answers.into_map())
-}
-
 fn once(ask: &QueueCheckOptions<'_>, names: &[String]) -> Outcome {
     let (nics, passed_over) = chosen(ask, names)?;
-    let (devices, warnings) = read(ask, &nics, &HostTables::read(ask.root));
+    let (devices, warnings) = read_all(ask.root, &nics, &HostTables::read(ask.root));
     let settings = json!({ "devices": nics.keys().collect::<Vec<_>>() });
     let result = QueueCheckResult { devices, passed_over };
     let answer = Envelope::new("check-queues", settings, result, warnings);
@@ -157,7 +104,7 @@ fn again(ask: &QueueCheckOptions<'_>, names: &[String], interval: Duration) -> O
     let mut reader = nic::Reader::open()?;
     let (mut nics, passed_over) = chosen(ask, names)?;
     let take = |nics: &BTreeMap<String, Nic>| {
-        let (devices, warnings) = read(ask, nics, &HostTables::read(ask.root));
+        let (devices, warnings) = read_all(ask.root, nics, &HostTables::read(ask.root));
         (Reading { at: Instant::now(), devices }, warnings)
     };
     let (mut before, warnings) = take(&nics);

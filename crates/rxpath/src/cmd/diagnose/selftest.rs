@@ -4,9 +4,9 @@ use rand::RngExt;
 use rxpath_host::Root;
 use rxpath_host::read::{thread, topology};
 use rxpath_lab::scenario::HostShape;
-use rxpath_lab::selftest::{self, CASES, Case, RuleCost, SelftestOptions, SelftestRow, Sureness};
-use rxpath_record::manifest::Manifest;
-use rxpath_stats::proportion;
+use rxpath_lab::selftest::{
+    self, CASES, Case, NotMade, RuleCost, SelftestOptions, SelftestResult, SelftestRow,
+};
 
 use crate::cmd::lab_args::{BASE, WaitArgs};
 use crate::cmd::lab_error::failure;
@@ -51,56 +51,6 @@ struct Settings {
     seed: u64,
     draws: u32,
     run: PathBuf,
-}
-
-/// The `result` object.
-#[derive(Serialize, schemars::JsonSchema)]
-pub struct SelftestResult {
-    /// Trials that were made and not voided by noise.
-    made_count: u32,
-    /// Those whose verdict was right.
-    recognised_count: u32,
-    /// The cost of datagrams and firewall rules on this host, measured before the run; absent if no case needs it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule_cost: Option<RuleCost>,
-    /// 95 % interval of the share of right verdicts. The cases are made by those who wrote the rules: on hosts of others
-    /// the share may be lower.
-    recognised_interval: [f64; 2],
-    /// The table, one row per case.
-    cases: Vec<SelftestRow>,
-    /// How often strong, fair and weak verdicts were right.
-    sureness: Vec<Sureness>,
-    /// Limits that cannot be made here, and why.
-    not_made: Vec<NotMade>,
-}
-
-/// A limit that was not made.
-#[derive(Serialize, schemars::JsonSchema)]
-struct NotMade {
-    /// Its name.
-    case: &'static str,
-    /// Why not.
-    why: String,
-}
-
-impl SelftestResult {
-    fn of(manifest: &Manifest, left_out: &[(&Case, &str)], rule_cost: Option<RuleCost>) -> Self {
-        let cases = selftest::table(manifest);
-        let (made_count, recognised_count) = cases.iter().fold((0, 0), |(made, right), row| {
-            (made + row.made_count, right + row.recognised_count)
-        });
-        let not_made = left_out.iter();
-        let not_made = not_made.map(|(case, why)| NotMade { case: case.id, why: (*why).into() });
-        Self {
-            made_count,
-            recognised_count,
-            rule_cost,
-            recognised_interval: proportion::interval(recognised_count.into(), made_count.into()),
-            sureness: selftest::sureness(manifest, &cases),
-            cases,
-            not_made: not_made.collect(),
-        }
-    }
 }
 
 impl SelftestArgs {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::envelope::StreamLine;
+use rxpath_lab::selftest::SelftestResult;
 use rxpath_load::tcp::result as tcp;
 use rxpath_load::udp::result::{self as udp, LoadResult, ServeResult};
 use rxpath_load::{http::load::result as http_load, http::serve::result as http_serve};
@@ -13,7 +14,6 @@ use schemars::{Schema, schema_for};
 use serde_json::Value;
 
 use super::built_in;
-use crate::cmd::diagnose::selftest::SelftestResult;
 use crate::cmd::prelude::*;
 
 /// Name and schema; a new kind of output adds one line.

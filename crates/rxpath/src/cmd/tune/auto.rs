@@ -1,6 +1,5 @@
 //! `rxpath tune auto`: which settings help a scenario, or this host's own traffic, shown with error control.
 
-mod cost;
 mod live;
 mod page;
 mod scenario;

@@ -2,10 +2,10 @@
 
 use rxpath_core::units::si;
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
+use rxpath_lab::search::cost;
 use rxpath_report::{ReportSheet, SheetPart, sheet};
 use rxpath_tune::auto::report::Ratio;
 
-use super::cost;
 use super::shown::{headline, noise, span, stands, start};
 
 /// The page.

@@ -2,13 +2,13 @@
 
 use rxpath_core::units::si;
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
+use rxpath_lab::search::cost;
 use rxpath_lab::search::live::answer::{AppliedHere, LiveAnswer};
 use rxpath_record::metric::unit;
 use rxpath_tune::auto::report::{Dropped, GuardShown, Kept, PathStep, Ratio};
 use rxpath_tune::auto::{AutoOutcome, AutoResult};
 use rxpath_tune::plan::Plan;
 
-use super::cost;
 use crate::cmd::tune::shown::change_line;
 
 pub fn span(ratio: &Ratio) -> String {

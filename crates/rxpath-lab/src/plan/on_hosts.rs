@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use rxpath_core::PathSide;
 use rxpath_core::number::counted;
-use rxpath_lab::hosts::planned::{PlannedChange, PlannedHost};
-use rxpath_lab::plan::RunPlan;
 use rxpath_tune::effects::Effect;
 use rxpath_tune::plan::make::ALREADY;
 use serde_json::Value;
+
+use super::RunPlan;
+use crate::hosts::planned::{PlannedChange, PlannedHost};
 
 /// Each host with its device, its rights and its programs, then the settings that are changed.
 pub fn text(plan: &RunPlan) -> String {
@@ -75,10 +76,10 @@ fn waits(plan: &RunPlan) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use rxpath_core::Nanos;
-    use rxpath_lab::hosts::planned::PlannedProgram;
-    use rxpath_lab::plan::PlannedTrial;
 
+    use super::super::PlannedTrial;
     use super::*;
+    use crate::hosts::planned::PlannedProgram;
 
     fn change(name: &str, effects: &[&str]) -> PlannedChange {
         PlannedChange {

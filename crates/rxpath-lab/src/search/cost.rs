@@ -1,8 +1,9 @@
 //! What the kept settings cost: power and CPUs, over the confirming pairs.
 
-use rxpath_lab::search::answer::AutoAnswer;
 use rxpath_record::comparison::Comparison;
 use rxpath_record::metric::metric;
+
+use super::answer::AutoAnswer;
 
 const POWER: &str = "power_w";
 /// What a machine uses, on scenarios and on real traffic.
