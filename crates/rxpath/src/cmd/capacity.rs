@@ -12,7 +12,6 @@ use super::scenario::{chosen, in_lab, resolved};
 use super::values::duration;
 use crate::cmd::prelude::*;
 use crate::output::capacity::{SearchProgress, summary};
-use crate::output::json;
 
 /// Time after which a search ends, unless `--time` says another.
 const TIME: Nanos = Nanos::from_secs(10 * 60);
@@ -91,21 +90,15 @@ impl CapacityCommand {
             return ending(&ended)
                 .map(|exit| if exit == Exit::Done { Exit::Partial } else { exit });
         };
-        if self.format.is_json() {
-            let settings = Settings {
-                scenario: scenario.name.clone(),
-                variant: found.variant.clone(),
-                run: ended.directory.clone(),
-                report,
-            };
-            json(&Envelope::new("capacity", settings, found, ended.manifest.warnings.clone()))?;
-        } else {
-            for warning in &ended.manifest.warnings {
-                output::warning(warning);
-            }
-            output::text(&summary(found))?;
-            output::line(&format!("report: {}", report.display()))?;
-        }
+        let place = format!("report: {}\n", report.display());
+        let settings = Settings {
+            scenario: scenario.name.clone(),
+            variant: found.variant.clone(),
+            run: ended.directory.clone(),
+            report,
+        };
+        let answer = Envelope::new("capacity", settings, found, ended.manifest.warnings.clone());
+        output::answer(self.format.is_json(), &answer, |found| summary(found) + &place)?;
         conclusion(found, &ended)
     }
 

@@ -1,8 +1,6 @@
 //! `rxpath compare A B`: is the second run better, worse or the same as the first?
 
-use rxpath_record::compared::{
-    Changed, CompareRequest, Compared, RunDifference, changed, scenario, warnings,
-};
+use rxpath_record::compared::{CompareRequest, Compared, changed, scenario, warnings};
 use rxpath_record::comparison::Outcome;
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;
@@ -10,7 +8,6 @@ use rxpath_record::run::RunReader;
 use crate::cmd::gate::{self, FailOn};
 use crate::cmd::prelude::*;
 use crate::exit::Outcome as Ended;
-use crate::output::json;
 
 /// Host differences that the text shows at most; `--json` has them all.
 const SHOWN: usize = 8;
@@ -98,30 +95,25 @@ impl CompareCommand {
                 outcome = Outcome::Inconclusive;
             }
         }
-        if self.format.is_json() {
-            let settings =
-                Settings { base: &self.base, other: &self.other, threshold_ratio: self.threshold };
-            let result = Compared {
-                outcome,
-                assumes_no_run_scatter,
-                differences,
-                scenario_changed,
-                hosts_changed,
-            };
-            json(&Envelope::new("compare", settings, result, warnings))?;
-        } else {
-            for warning in &warnings {
-                output::warning(warning);
-            }
-            output::text(&text(&differences, &hosts_changed))?;
-        }
+        let settings =
+            Settings { base: &self.base, other: &self.other, threshold_ratio: self.threshold };
+        let result = Compared {
+            outcome,
+            assumes_no_run_scatter,
+            differences,
+            scenario_changed,
+            hosts_changed,
+        };
+        let answer = Envelope::new("compare", settings, result, warnings);
+        output::answer(self.format.is_json(), &answer, text)?;
         Ok(gate::exit(outcome))
     }
 }
 
-fn text(differences: &[RunDifference], hosts: &[Changed]) -> String {
+fn text(compared: &Compared) -> String {
+    let hosts = &compared.hosts_changed;
     let mut out = String::new();
-    for d in differences {
+    for d in &compared.differences {
         let (metric, effect) = (&d.metric, &d.effect);
         let [Some(one), Some(two)] = d.medians.map(|median| Some(shown(metric, median?))) else {
             let by = if d.medians[0].is_none() { "A" } else { "B" };

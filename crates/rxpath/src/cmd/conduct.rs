@@ -53,7 +53,16 @@ pub struct EndArgs {
     wait: bool,
 }
 
+/// Default duration of a load. **Source** iperf3, wrk.
+const DEFAULT_DURATION: Nanos = Nanos::from_secs(10);
+
 impl ConductArgs {
+    /// The duration of a load: a parent or a count ends it, otherwise the time does. **Unit** ns.
+    pub fn load_ns(&self, has_count: bool) -> Option<u64> {
+        let default = (!self.control && !has_count).then_some(DEFAULT_DURATION);
+        self.duration.or(default).map(|duration| duration.0)
+    }
+
     /// When a workload ends; a client has no [`EndArgs`] of its own.
     pub fn ends(&self, end: EndArgs) -> EndConditions {
         EndConditions {

@@ -20,7 +20,6 @@ use crate::cmd::run::{Ways, conduct, ending};
 use crate::cmd::scenario::resolved;
 use crate::cmd::values::duration;
 use crate::output::bars::Bars;
-use crate::output::json;
 
 /// Below the directory of runs: a complete run here is not repeated.
 const FOLDER: &str = "reproduce";
@@ -208,21 +207,8 @@ impl ReproduceCommand {
             contradicted_count: count(Expectation::Contradicted),
             undecided_count: count(Expectation::Undecided),
         };
-        if self.format.is_json() {
-            let settings = serde_json::json!({ "only": self.only });
-            json(&Envelope::new("reproduce", settings, &result, Vec::new()))?;
-        } else {
-            for one in &result.experiments {
-                if let Some(problem) = &one.problem {
-                    output::line(&format!("{}: {problem}", one.name))?;
-                }
-            }
-            output::line(&format!(
-                "expectations: {} confirmed, {} contradicted, {} undecided",
-                result.confirmed_count, result.contradicted_count, result.undecided_count
-            ))?;
-            output::line(&format!("book: {}", result.book[0].display()))?;
-        }
+        let answer = Envelope::new("reproduce", json!({ "only": self.only }), result, Vec::new());
+        output::answer(self.format.is_json(), &answer, text)?;
         if self.check {
             let words = comparisons.iter().map(|one| gate::expected(one, FailOn::Worse));
             return Ok(gate::exit(gate::worst(words)));
@@ -230,6 +216,22 @@ impl ReproduceCommand {
         let whole = done.iter().all(|one| one.run.is_some() && one.problem.is_none());
         Ok(if whole { Exit::Done } else { Exit::Partial })
     }
+}
+
+fn text(result: &Reproduced) -> String {
+    let mut text = String::new();
+    for one in &result.experiments {
+        if let Some(problem) = &one.problem {
+            text += &format!("{}: {problem}\n", one.name);
+        }
+    }
+    text + &format!(
+        "expectations: {} confirmed, {} contradicted, {} undecided\nbook: {}\n",
+        result.confirmed_count,
+        result.contradicted_count,
+        result.undecided_count,
+        result.book[0].display()
+    )
 }
 
 /// What an experiment takes with the blocks that it has at least.

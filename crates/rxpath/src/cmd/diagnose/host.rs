@@ -10,7 +10,6 @@ use rxpath_record::verdict::DiagnosisVerdict;
 
 use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
-use crate::output::json;
 use crate::output::table::sentences;
 
 /// A shorter window says nothing about queues.
@@ -95,31 +94,27 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
             .warning(whole, "the sockets and their readers")
             .map(|one| one.because("the kernel counts UDP and TCP by namespace, not by process")),
     );
-    if format.is_json() {
-        let settings =
-            Settings { duration_s: seen.evidence.window_s, port, scope: &ask.scope, probes };
-        let result = Judged {
-            verdict,
-            evidence_read: seen.evidence,
-            tcp_counters: seen.beside,
-            probe_cost: seen.probe_cost,
-            window,
-        };
-        json(&Envelope::new("diagnose", settings, result, warnings))?;
-        return Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal));
-    }
-    for warning in &warnings {
-        output::warning(warning);
-    }
-    let mut text = super::text(&verdict);
+    let settings = Settings { duration_s: window.duration_s, port, scope: &ask.scope, probes };
+    let result = Judged {
+        verdict,
+        evidence_read: seen.evidence,
+        tcp_counters: seen.beside,
+        probe_cost: seen.probe_cost,
+        window,
+    };
+    let answer = Envelope::new("diagnose", settings, result, warnings);
+    output::answer(format.is_json(), &answer, text)?;
+    Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
+}
+
+fn text(judged: &Judged) -> String {
+    let mut text = super::text(&judged.verdict);
+    let Window { began, began_after_s, duration_s } = &judged.window;
     text += &format!(
-        "window: {:.2} s from {}, {:.1} s after the command\n",
-        window.duration_s, window.began, window.began_after_s
+        "window: {duration_s:.2} s from {began}, {began_after_s:.1} s after the command\n"
     );
-    for (name, count) in &seen.beside {
+    for (name, count) in &judged.tcp_counters {
         text += &format!("TCP: {name} changed by {count}\n");
     }
-    text += &output::steal::cost(&seen.probe_cost);
-    output::text(&sentences(&text))?;
-    Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
+    sentences(&(text + &output::steal::cost(&judged.probe_cost)))
 }

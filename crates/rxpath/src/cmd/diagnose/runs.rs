@@ -8,7 +8,6 @@ use rxpath_record::run::RunReader;
 use rxpath_record::verdict::{Agreement, DiagnosisVerdict};
 
 use crate::cmd::prelude::*;
-use crate::output::json;
 use crate::output::table::sentences;
 
 #[derive(Serialize)]
@@ -51,26 +50,21 @@ pub(super) fn run(paths: &[PathBuf], format: &FormatArgs) -> Outcome {
     let warn = |problem: &String| Warning::new("run-not-whole", problem.clone());
     let problems = runs.iter().flat_map(|run| &run.problems).map(warn);
     let warnings: Vec<Warning> = problems.chain(doubts.into_iter().flatten()).collect();
-    if format.is_json() {
-        json(&Envelope::new("diagnose-runs", Settings { runs: paths }, All { runs }, warnings))?;
-        return Ok(ended);
-    }
-    warnings.iter().for_each(output::warning);
-    for run in &runs {
-        for variant in &run.variants {
-            output::text(&sentences(&format!(
-                "{} {} ({}): {}",
-                run.run,
-                variant.variant,
-                variant.agreement.text(),
-                super::text(&variant.verdict)
-            )))?;
-        }
-        if run.variants.is_empty() {
-            output::line(&format!("{}: no valid UDP trial: nothing to judge", run.run))?;
-        }
-    }
+    let answer = Envelope::new("diagnose-runs", Settings { runs: paths }, All { runs }, warnings);
+    output::answer(format.is_json(), &answer, |all| all.runs.iter().map(text).collect())?;
     Ok(ended)
+}
+
+fn text(run: &Judged) -> String {
+    if run.variants.is_empty() {
+        return format!("{}: no valid UDP trial: nothing to judge\n", run.run);
+    }
+    let variants = run.variants.iter().map(|variant| {
+        let (name, agreement) = (&variant.variant, variant.agreement.text());
+        let verdict = super::text(&variant.verdict);
+        sentences(&format!("{} {name} ({agreement}): {verdict}", run.run))
+    });
+    variants.collect()
 }
 
 /// If nothing was judged, there is no answer; if only some runs were judged, the answer is partial.

@@ -15,7 +15,6 @@ use rxpath_remote::inventory::HostEntry;
 use crate::cmd::binary_args::BinaryArgs;
 use crate::cmd::hosts_args::read;
 use crate::cmd::prelude::*;
-use crate::output::json;
 
 /// How long a host may take to end or undo what killed runs left: a link may have to come up for that.
 const UNDONE: Duration = Duration::from_secs(60);
@@ -76,14 +75,11 @@ impl CleanupHosts {
             let is_left = !host.journals.is_empty() || self.dry_run && would_end;
             host.failure.is_none() && host.unread.is_none() && !is_left
         });
-        if self.format.is_json() {
-            let settings = serde_json::json!({
-                "inventory": self.inventory, "dry_run": self.dry_run,
-            });
-            json(&Envelope::new("hosts-cleanup", settings, all, Vec::new()))?;
-        } else {
-            output::text(&all.iter().map(|host| host.shown(self.dry_run)).collect::<String>())?;
-        }
+        let settings = json!({ "inventory": self.inventory, "dry_run": self.dry_run });
+        let answer = Envelope::new("hosts-cleanup", settings, all, Vec::new());
+        output::answer(self.format.is_json(), &answer, |all| {
+            all.iter().map(|host| host.shown(self.dry_run)).collect()
+        })?;
         Ok(if is_clean { Exit::Done } else { Exit::Partial })
     }
 

@@ -17,9 +17,6 @@ use crate::cmd::values::{seconds, value_name};
 use crate::cmd::workload_args::{ThreadArgs, placed};
 use crate::output::rates::{Rows, grouped};
 
-/// Default duration of a load. **Source** wrk.
-const DEFAULT_DURATION: Nanos = Nanos::from_secs(10);
-
 /// `rxpath load http …`
 #[derive(Debug, clap::Args)]
 pub struct LoadHttp {
@@ -92,13 +89,10 @@ impl LoadHttp {
             (None, None) => None,
         };
         let method = if body.is_some() { "POST" } else { "GET" };
-        // A parent or a count ends it; otherwise the duration does.
-        let ends_otherwise = self.conduct.control || self.requests.is_some();
-        let default = (!ends_otherwise).then_some(DEFAULT_DURATION);
         Ok(LoadOptions {
             connections: self.connections.0 as usize,
             threads: self.threads.threads()?,
-            duration_ns: self.conduct.duration.or(default).map(|duration| duration.0),
+            duration_ns: self.conduct.load_ns(self.requests.is_some()),
             requests: self.requests.map(|requests| requests.0),
             rate_rps: self.rate.map(|rate| rate.0),
             pacing: self.pacing,

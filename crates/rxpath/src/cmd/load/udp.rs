@@ -17,9 +17,6 @@ use crate::cmd::workload_args::{ThreadArgs, placed, xdp_text};
 use crate::output::rates::{Rows, grouped};
 use crate::output::udp::udp_rows;
 
-/// Default duration of a load. **Source** iperf3.
-const DEFAULT_DURATION: Nanos = Nanos::from_secs(10);
-
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Corrupt {
     /// A wrong UDP checksum, verified by the receiving kernel
@@ -112,9 +109,6 @@ impl LoadUdp {
     }
 
     fn options(self) -> Result<LoadOptions, Failure> {
-        // A parent or a count ends it; otherwise the duration does.
-        let ends_otherwise = self.conduct.control || self.count.is_some();
-        let default = (!ends_otherwise).then_some(DEFAULT_DURATION);
         Ok(LoadOptions {
             to: self.to,
             source: self.source,
@@ -136,7 +130,7 @@ impl LoadUdp {
             permitted: self.yes_send_to,
             count: self.count.map(|count| count.0),
             clock_id: self.clock_id,
-            duration_ns: self.conduct.duration.or(default).map(|duration| duration.0),
+            duration_ns: self.conduct.load_ns(self.count.is_some()),
         })
     }
 }

@@ -58,21 +58,16 @@ impl ConfirmCommand {
         if !already {
             Journal::open(&store.path(id))?.confirm()?;
         }
-        self.print(&Confirmed { journal: id, already })?;
+        let result = Confirmed { journal: id, already };
+        let answer = Envelope::new("tune-confirm", json!({ "id": self.id }), result, Vec::new());
+        output::answer(self.format.is_json(), &answer, |it| {
+            if it.already {
+                format!("journal {id} is confirmed already\n")
+            } else {
+                format!("confirmed: journal {id} stays in force until you undo it\n")
+            }
+        })?;
         Ok(Exit::Done)
-    }
-
-    fn print(&self, confirmed: &Confirmed) -> anyhow::Result<()> {
-        let id = confirmed.journal;
-        if self.format.is_json() {
-            let settings = json!({ "id": self.id });
-            return output::json(&Envelope::new("tune-confirm", settings, confirmed, Vec::new()));
-        }
-        output::line(&if confirmed.already {
-            format!("journal {id} is confirmed already")
-        } else {
-            format!("confirmed: journal {id} stays in force until you undo it")
-        })
     }
 }
 

@@ -75,14 +75,9 @@ impl PlanCommand {
             None => Vec::new(),
         };
         let predictions = base.map(|base| expected(&plan, &base));
-        if self.format.is_json() {
-            let settings = json!({ "ids": self.ids, "goal": self.goal, "sets": self.sets, "out": self.out, "persist": self.persist, "predict": self.predict.asked() });
-            let planned = Planned { plan, predictions };
-            output::json(&Envelope::new("tune-plan", settings, &planned, warnings))?;
-        } else {
-            self.print(&Planned { plan, predictions }, &written)?;
-            warnings.iter().for_each(output::warning);
-        }
+        let settings = json!({ "ids": self.ids, "goal": self.goal, "sets": self.sets, "out": self.out, "persist": self.persist, "predict": self.predict.asked() });
+        let answer = Envelope::new("tune-plan", settings, Planned { plan, predictions }, warnings);
+        output::answer(self.format.is_json(), &answer, |it| self.text(it, written))?;
         Ok(exit)
     }
 
@@ -110,29 +105,25 @@ impl PlanCommand {
         Ok((requests, left_out))
     }
 
-    fn print(&self, planned: &Planned, written: &[String]) -> anyhow::Result<()> {
+    fn text(&self, planned: &Planned, written: Vec<String>) -> String {
         let Planned { plan, predictions } = planned;
-        if plan.steps.is_empty() {
-            output::line("nothing to change")?;
+        let is_empty = plan.steps.is_empty();
+        let mut lines = plan_lines(plan, predictions.as_deref().unwrap_or_default());
+        if is_empty {
+            lines.insert(0, "nothing to change".into());
         }
-        for line in plan_lines(plan, predictions.as_deref().unwrap_or_default()) {
-            output::line(&line)?;
-        }
-        for line in written {
-            output::line(line)?;
-        }
+        lines.extend(written);
         match &self.out {
-            Some(path) if plan.steps.is_empty() => {
-                output::line(&format!("written: {}", path.display()))
-            }
+            Some(path) if is_empty => lines.push(format!("written: {}", path.display())),
             Some(path) => {
-                output::line(&format!("apply it with: rxpath tune apply {}", path.display()))
+                lines.push(format!("apply it with: rxpath tune apply {}", path.display()));
             }
-            None if plan.steps.is_empty() => Ok(()),
-            None => output::line(
-                "to apply: write the plan with -o FILE, then run rxpath tune apply FILE",
+            None if is_empty => {}
+            None => lines.push(
+                "to apply: write the plan with -o FILE, then run rxpath tune apply FILE".into(),
             ),
         }
+        lines.join("\n") + "\n"
     }
 }
 

@@ -35,22 +35,25 @@ impl StatusCommand {
         let is_readable =
             |one: &JournalStatus| !matches!(one.standing, JournalStanding::Unreadable { .. });
         let exit = if shown.iter().all(is_readable) { Exit::Done } else { Exit::Cannot };
-        if self.format.is_json() {
-            let settings = json!({ "all": self.all, "state_dir": self.state.state_dir });
-            output::json(&Envelope::new("tune-status", settings, &shown, Vec::new()))?;
-            return Ok(exit);
-        }
-        for one in &shown {
-            output::line(&format!("journal {}: {}", one.journal, words(&one.standing)))?;
-            for setting in &one.settings {
-                output::line(&format!("  {}", setting_line(setting)))?;
-            }
-        }
-        if shown.is_empty() {
-            output::line("nothing is changed")?;
-        }
+        let settings = json!({ "all": self.all, "state_dir": self.state.state_dir });
+        let answer = Envelope::new("tune-status", settings, shown, Vec::new());
+        output::answer(self.format.is_json(), &answer, |shown| text(shown))?;
         Ok(exit)
     }
+}
+
+fn text(shown: &[JournalStatus]) -> String {
+    if shown.is_empty() {
+        return "nothing is changed\n".into();
+    }
+    let mut text = String::new();
+    for one in shown {
+        text += &format!("journal {}: {}\n", one.journal, words(&one.standing));
+        for setting in &one.settings {
+            text += &format!("  {}\n", setting_line(setting));
+        }
+    }
+    text
 }
 
 fn setting_line(setting: &JournalSetting) -> String {
