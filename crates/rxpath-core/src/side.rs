@@ -29,14 +29,12 @@ pub enum PathSide {
     Machine,
 }
 
-impl PathSide {
+crate::named! {
     /// The word used in counter names: `tx/Udp.OutDatagrams`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Tx => "tx",
-            Self::Rx => "rx",
-            Self::Machine => "machine",
-        }
+    as_str of PathSide {
+        Tx => "tx",
+        Rx => "rx",
+        Machine => "machine",
     }
 }
 

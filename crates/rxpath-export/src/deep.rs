@@ -41,15 +41,11 @@ pub enum Obstacle {
     Sockets,
 }
 
-impl Obstacle {
+rxpath_core::named! {
     /// In words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Budget => "the budget of the last five minutes has no room for it",
-            Self::Sockets => {
-                "a list of sockets takes more than 20 ms of CPU time, and is read once in five minutes"
-            }
-        }
+    words of Obstacle {
+        Budget => "the budget of the last five minutes has no room for it",
+        Sockets => "a list of sockets takes more than 20 ms of CPU time, and is read once in five minutes",
     }
 }
 

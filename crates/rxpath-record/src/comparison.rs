@@ -53,14 +53,12 @@ pub enum Expectation {
     Undecided,
 }
 
-impl Expectation {
+rxpath_core::named! {
     /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Confirmed => "confirmed",
-            Self::Contradicted => "contradicted",
-            Self::Undecided => "undecided",
-        }
+    word of Expectation {
+        Confirmed => "confirmed",
+        Contradicted => "contradicted",
+        Undecided => "undecided",
     }
 }
 

@@ -121,13 +121,11 @@ pub enum LedgerUnit {
     Segment,
 }
 
-impl LedgerUnit {
+rxpath_core::named! {
     /// The plural, for text.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Datagram => "datagrams",
-            Self::Segment => "segments",
-        }
+    word of LedgerUnit {
+        Datagram => "datagrams",
+        Segment => "segments",
     }
 }
 
@@ -181,13 +179,11 @@ pub enum Figure {
     Delivered,
 }
 
-impl Figure {
+rxpath_core::named! {
     /// For people.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Offered => "offered",
-            Self::Delivered => "delivered",
-        }
+    word of Figure {
+        Offered => "offered",
+        Delivered => "delivered",
     }
 }
 

@@ -118,6 +118,15 @@ pub enum Confidence {
     Strong,
 }
 
+rxpath_core::named! {
+    /// In words, behind a verdict.
+    words of Confidence {
+        Weak => "weak evidence",
+        Fair => "fair evidence",
+        Strong => "strong evidence",
+    }
+}
+
 impl Confidence {
     /// Strong if this holds, else fair.
     pub fn strong_if(sure: bool) -> Self {

@@ -2,7 +2,7 @@
 
 use rxpath_record::comparison::Comparison;
 use rxpath_record::manifest::{LoopKind, Status};
-use rxpath_record::verdict::{Confidence, Stage};
+use rxpath_record::verdict::Stage;
 
 /// The limiting stage in two or three words.
 pub(crate) fn stage(stage: Stage, cpu: Option<u32>) -> String {
@@ -10,15 +10,6 @@ pub(crate) fn stage(stage: Stage, cpu: Option<u32>) -> String {
     match cpu {
         Some(cpu) => format!("{word}, CPU {cpu}"),
         None => word.into(),
-    }
-}
-
-/// How sure a verdict is.
-pub(crate) fn confidence(confidence: Confidence) -> &'static str {
-    match confidence {
-        Confidence::Weak => "weak evidence",
-        Confidence::Fair => "fair evidence",
-        Confidence::Strong => "strong evidence",
     }
 }
 

@@ -25,14 +25,12 @@ pub enum CalibrationKind {
     Given,
 }
 
-impl CalibrationKind {
+crate::named! {
     /// As the label of a metric has it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Packets => "packets",
-            Self::Interrupts => "interrupts",
-            Self::Given => "given",
-        }
+    word of CalibrationKind {
+        Packets => "packets",
+        Interrupts => "interrupts",
+        Given => "given",
     }
 }
 

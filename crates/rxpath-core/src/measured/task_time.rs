@@ -29,19 +29,17 @@ pub enum TaskKind {
     Rest,
 }
 
-impl TaskKind {
+crate::named! {
     /// Its name, as in JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Task => "task",
-            Self::Vcpu => "vcpu",
-            Self::Vhost => "vhost",
-            Self::Ksoftirqd => "ksoftirqd",
-            Self::Napi => "napi",
-            Self::Kernel => "kernel",
-            Self::Idle => "idle",
-            Self::Rest => "rest",
-        }
+    word of TaskKind {
+        Task => "task",
+        Vcpu => "vcpu",
+        Vhost => "vhost",
+        Ksoftirqd => "ksoftirqd",
+        Napi => "napi",
+        Kernel => "kernel",
+        Idle => "idle",
+        Rest => "rest",
     }
 }
 

@@ -135,7 +135,7 @@ fn limit(
                 }
             }
             details {
-                summary { "Why, and what to change (" (words::confidence(verdict.confidence)) ")" }
+                summary { "Why, and what to change (" (verdict.confidence.words()) ")" }
                 @if !verdict.evidence.is_empty() {
                     ul.why {
                         @for line in &verdict.evidence { li { (line.text) " " code { (line.source) } } }

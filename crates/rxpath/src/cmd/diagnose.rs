@@ -75,8 +75,8 @@ impl DiagnoseCommand {
 
 /// A verdict as text: the sentence, the evidence, the remedy.
 fn text(verdict: &DiagnosisVerdict) -> String {
-    let sure = format!("{:?}", verdict.confidence).to_lowercase();
-    let mut out = format!("{} ({sure} evidence)\n", verdict.sentence);
+    let sure = verdict.confidence.words();
+    let mut out = format!("{} ({sure})\n", verdict.sentence);
     for line in &verdict.evidence {
         out += &format!("  {}   [{}]\n", line.text, line.source);
     }

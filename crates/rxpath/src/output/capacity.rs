@@ -6,7 +6,6 @@ use rxpath_core::units::si;
 use rxpath_lab::plan::RunPlan;
 use rxpath_lab::run::progress::Progress;
 use rxpath_record::capacity::{Capacity, LoadClass, TriedLoad};
-use rxpath_record::manifest::Trial;
 
 use super::table::Grid;
 
@@ -17,12 +16,6 @@ impl Progress for SearchProgress {
     fn planned(&mut self, _: &RunPlan, directory: &Path) {
         crate::note!("run directory: {}", directory.display());
     }
-
-    fn trial_started(&mut self, _: u32, _: u32, _: &str) {}
-
-    fn phase(&mut self, _: &str) {}
-
-    fn trial_ended(&mut self, _: &Trial) {}
 
     fn found(&mut self, what: &str) {
         crate::note!("{what}");

@@ -63,8 +63,8 @@ fn verdict(frame: &WatchFrame) -> String {
             let place = frame
                 .limit()
                 .map_or_else(String::new, |stage| format!("limit at {}: ", stage_name(stage)));
-            let sure = format!("{:?}", verdict.confidence).to_lowercase();
-            format!("{place}{} ({sure} evidence)\n\n", verdict.sentence)
+            let sure = verdict.confidence.words();
+            format!("{place}{} ({sure})\n\n", verdict.sentence)
         }
         None => format!("{QUIET}\n\n"),
     }

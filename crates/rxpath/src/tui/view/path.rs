@@ -133,8 +133,8 @@ pub fn height(lines: &[Line<'_>], width: u16) -> u16 {
 
 fn verdict<'a>(frame: &WatchFrame, palette: Palette) -> Line<'a> {
     let judged = frame.verdict.as_ref().map(|verdict| {
-        let sure = format!("{:?}", verdict.confidence).to_lowercase();
-        format!("{} ({sure} evidence)", verdict.sentence)
+        let sure = verdict.confidence.words();
+        format!("{} ({sure})", verdict.sentence)
     });
     if let (Some(judged), Some(_)) = (&judged, frame.limit()) {
         return Line::styled(judged.clone(), palette.style(Mark::Bad));
