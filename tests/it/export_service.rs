@@ -79,7 +79,7 @@ fn the_check_leaves_what_tune_verify_says_where_the_exporter_looks_for_it() {
     }
     assert!(!text.contains("User=") && !text.contains("RuntimeDirectoryMode="), "{text}");
     let path = "/run/rxpath-check/tune-verify.json";
-    assert!(source("crates/rxpath/src/cmd/export/tuned.rs").contains(path));
+    assert!(source("crates/rxpath-tune/src/standings.rs").contains(path));
     assert!(source("packaging/scripts/postremove.sh").contains(" /run/rxpath-check "));
     let command = text.lines().find_map(|line| line.strip_prefix("ExecStartPost=/bin/sh -c '"));
     let command = command.unwrap().trim_end_matches('\'');
