@@ -64,7 +64,7 @@ impl ApplyCommand {
         let plan = Plan::parse(&text_of(&self.plan)?, &file).map_err(refused)?;
         plan.is_for(&HostMark::here()?, &file).map_err(refused)?;
         if plan.steps.is_empty() {
-            self.print_nothing()?;
+            self.print(ApplyResult::default(), false)?;
             return Ok(Exit::Done);
         }
         if !self.force {
@@ -82,60 +82,50 @@ impl ApplyCommand {
         let done = carry_out((&store, &plan), &mut setter, (within, holder), self.on_failure)?;
         // Output may block on a terminal that was closed: the locks must not wait for it.
         drop((lock, shared));
-        self.print(&done, within)?;
-        let whole = done.applied.is_whole();
-        if !whole && done.in_force {
-            crate::note!("hint: undo the completed steps with: rxpath tune undo {}", done.id);
+        let (id, whole, in_force) = (done.id, done.applied.is_whole(), done.in_force);
+        let result = ApplyResult {
+            journal: Some(id),
+            changes: done.applied.changes,
+            not_tried_count: done.not_tried,
+            stopped: done.applied.stopped.map(|error| error.to_string()),
+            undone: done.undone,
+            confirm_within_s: within.filter(|_| in_force).map(|within| within.as_secs()),
+        };
+        self.print(result, in_force)?;
+        if !whole && in_force {
+            crate::note!("hint: undo the completed steps with: rxpath tune undo {id}");
         }
         Ok(if whole { Exit::Done } else { Exit::Partial })
     }
 
-    fn print_nothing(&self) -> anyhow::Result<()> {
-        if self.format.is_json() {
-            return self.print_json(ApplyResult::default());
+    fn print(&self, result: ApplyResult, in_force: bool) -> anyhow::Result<()> {
+        let is_json = self.format.is_json();
+        if let Some(why) = result.stopped.as_ref().filter(|_| !is_json) {
+            crate::note!("rxpath: stopped: {why}");
         }
-        output::line("nothing to change: the plan has no steps")
-    }
-
-    fn print_json(&self, result: ApplyResult) -> anyhow::Result<()> {
         let settings = json!({ "plan": self.plan, "force": self.force });
-        output::json(&Envelope::new("tune-apply", settings, result, Vec::new()))
+        let answer = Envelope::new("tune-apply", settings, result, Vec::new());
+        output::answer(is_json, &answer, |result| text(result, in_force))
     }
+}
 
-    fn print(&self, done: &CarriedOut, within: Option<Duration>) -> anyhow::Result<()> {
-        let within = within.filter(|_| done.in_force);
-        if self.format.is_json() {
-            return self.print_json(ApplyResult {
-                journal: Some(done.id),
-                changes: done.applied.changes.clone(),
-                not_tried_count: done.not_tried,
-                stopped: done.applied.stopped.as_ref().map(ToString::to_string),
-                undone: done.undone.clone(),
-                confirm_within_s: within.map(|within| within.as_secs()),
-            });
-        }
-        for change in &done.applied.changes {
-            output::line(&change_line(change))?;
-        }
-        if let Some(error) = &done.applied.stopped {
-            crate::note!("rxpath: stopped: {error}");
-        }
-        if done.not_tried > 0 {
-            output::line(&format!("{} more steps were not tried", done.not_tried))?;
-        }
-        for line in done.undone.iter().flat_map(|undo| undo_lines(undo, false)) {
-            output::line(&line)?;
-        }
-        match within {
-            Some(within) => output::line(&format!(
-                "undone in {} s unless confirmed: rxpath tune confirm {}",
-                within.as_secs(),
-                done.id
-            )),
-            None if !done.in_force => output::line("nothing is in force: there is nothing to undo"),
-            None => output::line(&format!("journal {}: rxpath tune undo {}", done.id, done.id)),
-        }
+fn text(result: &ApplyResult, in_force: bool) -> String {
+    let Some(id) = result.journal else {
+        return "nothing to change: the plan has no steps\n".into();
+    };
+    let mut lines: Vec<String> = result.changes.iter().map(change_line).collect();
+    if result.not_tried_count > 0 {
+        lines.push(format!("{} more steps were not tried", result.not_tried_count));
     }
+    lines.extend(result.undone.iter().flat_map(|undo| undo_lines(undo, false)));
+    lines.push(match result.confirm_within_s {
+        Some(within_s) => {
+            format!("undone in {within_s} s unless confirmed: rxpath tune confirm {id}")
+        }
+        None if !in_force => "nothing is in force: there is nothing to undo".into(),
+        None => format!("journal {id}: rxpath tune undo {id}"),
+    });
+    lines.join("\n") + "\n"
 }
 
 /// The time of `--confirm-within`, if anybody can confirm in it.
