@@ -168,6 +168,13 @@ pub struct DiagnosisVerdict {
     pub paired_trial: Option<PairedTrial>,
 }
 
+impl DiagnosisVerdict {
+    /// Its sentence, with how strong the evidence is.
+    pub fn headline(&self) -> String {
+        format!("{} ({})", self.sentence, self.confidence.words())
+    }
+}
+
 /// A second trial that distinguishes what this one cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -75,8 +75,7 @@ impl DiagnoseCommand {
 
 /// A verdict as text: the sentence, the evidence, the remedy.
 fn text(verdict: &DiagnosisVerdict) -> String {
-    let sure = verdict.confidence.words();
-    let mut out = format!("{} ({sure})\n", verdict.sentence);
+    let mut out = verdict.headline() + "\n";
     for line in &verdict.evidence {
         out += &format!("  {}   [{}]\n", line.text, line.source);
     }

@@ -63,8 +63,7 @@ fn verdict(frame: &WatchFrame) -> String {
             let place = frame
                 .limit()
                 .map_or_else(String::new, |stage| format!("limit at {}: ", stage_name(stage)));
-            let sure = verdict.confidence.words();
-            format!("{place}{} ({sure})\n\n", verdict.sentence)
+            format!("{place}{}\n\n", verdict.headline())
         }
         None => format!("{QUIET}\n\n"),
     }

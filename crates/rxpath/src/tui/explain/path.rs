@@ -10,8 +10,7 @@ pub(super) fn words(stage: Option<&StageRow>, frame: &WatchFrame) -> Vec<String>
     let mut words = Vec::new();
     let verdict = frame.verdict.as_ref();
     if let Some(verdict) = verdict {
-        let sure = verdict.confidence.words();
-        words.push(format!("{} ({sure})", verdict.sentence));
+        words.push(verdict.headline());
         words.extend(verdict.remedies.iter().map(|remedy| format!("to change: {remedy}")));
     }
     words.extend(stage.map(told));

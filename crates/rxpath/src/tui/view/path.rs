@@ -3,6 +3,7 @@
 use ratatui::text::{Line, Span};
 use rxpath_core::Fact;
 use rxpath_core::number::si;
+use rxpath_record::verdict::DiagnosisVerdict;
 use rxpath_record::watch::{PathStage, StageRow, WatchFrame};
 
 use crate::tui::mark::Mark;
@@ -132,10 +133,7 @@ pub fn height(lines: &[Line<'_>], width: u16) -> u16 {
 }
 
 fn verdict<'a>(frame: &WatchFrame, palette: Palette) -> Line<'a> {
-    let judged = frame.verdict.as_ref().map(|verdict| {
-        let sure = verdict.confidence.words();
-        format!("{} ({sure})", verdict.sentence)
-    });
+    let judged = frame.verdict.as_ref().map(DiagnosisVerdict::headline);
     if let (Some(judged), Some(_)) = (&judged, frame.limit()) {
         return Line::styled(judged.clone(), palette.style(Mark::Bad));
     }
