@@ -8,7 +8,6 @@ use rxpath_stats::difference::{self, VariantDifference, between};
 use rxpath_stats::welch::run_scatter;
 use schemars::JsonSchema;
 use serde::Serialize;
-use thiserror::Error;
 
 use crate::comparison::{MeasuredEffect, Outcome};
 use crate::doubts::doubts;
@@ -61,39 +60,13 @@ pub struct CompareRequest<'a> {
     pub threshold: f64,
 }
 
-/// Why there is no comparison.
-#[derive(Debug, Error)]
-pub enum CompareError {
-    /// A variant that was asked for is not in both runs.
-    #[error("--variant {name}: not in both runs")]
-    NotInBoth {
-        /// The variant.
-        name: String,
-        /// Those that both runs have.
-        both: String,
-    },
-    /// No variant has a metric in both runs.
-    #[error("nothing to compare: no variant has {metrics} in both runs")]
-    Nothing {
-        /// The metrics.
-        metrics: String,
-        /// The variants of the base run.
-        base: String,
-        /// The variants of the other run.
-        other: String,
-    },
-}
-
-impl CompareError {
-    /// What there is instead.
-    pub fn hint(&self) -> String {
-        match self {
-            Self::NotInBoth { both, .. } => format!("both have {both}"),
-            Self::Nothing { base, other, .. } => format!(
-                "variants of A: {base}; of B: {other}; manifest.json lists the metrics of each variant"
-            ),
-        }
-    }
+/// Why there is no comparison, and what there is instead.
+#[derive(Debug)]
+pub struct NotComparable {
+    /// What is wrong.
+    pub what: String,
+    /// What would be right.
+    pub hint: String,
 }
 
 impl CompareRequest<'_> {
@@ -103,11 +76,12 @@ impl CompareRequest<'_> {
         base: &Manifest,
         other: &Manifest,
         history: &[RunReader],
-    ) -> Result<Vec<RunDifference>, CompareError> {
+    ) -> Result<Vec<RunDifference>, NotComparable> {
         let common: Vec<String> =
             names(base).into_iter().filter(|name| names(other).contains(name)).collect();
         if let Some(unknown) = self.variants.iter().find(|name| !common.contains(name)) {
-            return Err(CompareError::NotInBoth { name: unknown.clone(), both: listed(&common) });
+            let what = format!("--variant {unknown}: not in both runs");
+            return Err(NotComparable { what, hint: format!("both have {}", listed(&common)) });
         }
         // What A measured and B did not is a row too: a lost measurement is not the same.
         let chosen = if self.variants.is_empty() { names(base) } else { self.variants.to_vec() };
@@ -140,11 +114,14 @@ impl CompareRequest<'_> {
         if let Some(metrics) =
             unknown.map(|name| vec![name.clone()]).or(found.is_empty().then_some(metrics))
         {
-            return Err(CompareError::Nothing {
-                metrics: listed(&metrics),
-                base: listed(&names(base)),
-                other: listed(&names(other)),
-            });
+            let what =
+                format!("nothing to compare: no variant has {} in both runs", listed(&metrics));
+            let hint = format!(
+                "variants of A: {}; of B: {}; manifest.json lists the metrics of each variant",
+                listed(&names(base)),
+                listed(&names(other))
+            );
+            return Err(NotComparable { what, hint });
         }
         difference::family(&mut found);
         for (at, found) in at.into_iter().zip(&found) {

@@ -4,33 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rxpath_model::calibration::Calibration;
-use rxpath_model::sim::{ParameterError, Values};
+use rxpath_model::sim::Values;
 use rxpath_record::manifest::{Manifest, Trial};
-use thiserror::Error;
 
 use super::valid;
 use crate::scenario::spec::Resolved;
 
-/// Why a run is no base.
-#[derive(Debug, Error)]
-pub enum FromRunError {
-    /// It lacks a variant that was asked for.
-    #[error("there is no variant `{wanted}`")]
-    NoVariant {
-        /// The variant.
-        wanted: String,
-        /// Those that it has.
-        names: Vec<String>,
-    },
-    /// The simulator cannot model what was asked for.
-    #[error("no variant can be simulated: {why}")]
-    NotSimulated {
-        /// Why, by variant.
-        why: String,
-    },
-    /// A parameter is wrong.
-    #[error(transparent)]
-    Parameter(#[from] ParameterError),
+/// Why a run is no base, and what there is instead.
+#[derive(Debug)]
+pub struct NoBase {
+    /// What is wrong.
+    pub what: String,
+    /// What would be right, where that is known.
+    pub hint: Option<String>,
 }
 
 /// The scenario of a run: a bundled one by its name, or the file named on its command line; with the run's own `--set`.
@@ -73,26 +59,31 @@ pub fn values(
     scenario: &Resolved,
     wanted: Option<&str>,
     calibration: &Calibration,
-) -> Result<Values, FromRunError> {
+) -> Result<Values, NoBase> {
     let mut reasons = Vec::new();
     for variant in &scenario.variants {
         if wanted.is_some_and(|wanted| wanted != variant.name) {
             continue;
         }
         let trials: Vec<&Trial> = valid(manifest, &variant.name).collect();
-        match super::values(variant, &trials, calibration, &BTreeMap::new()) {
-            Ok(mut values) => {
-                values.put("name", format!("{}/{}", manifest.scenario, variant.name))?;
-                return Ok(values);
-            }
+        let made = super::values(variant, &trials, calibration, &BTreeMap::new());
+        let name = format!("{}/{}", manifest.scenario, variant.name);
+        let named = |mut values: Values| match values.put("name", name) {
+            Ok(()) => Ok(values),
+            Err(error) => Err(error.to_string()),
+        };
+        match made.and_then(named) {
+            Ok(values) => return Ok(values),
             Err(why) => reasons.push(format!("{}: {why}", variant.name)),
         }
     }
     if let (Some(wanted), true) = (wanted, reasons.is_empty()) {
-        let names = scenario.variants.iter().map(|variant| variant.name.clone()).collect();
-        return Err(FromRunError::NoVariant { wanted: wanted.to_owned(), names });
+        let names: Vec<&str> = scenario.variants.iter().map(|it| it.name.as_str()).collect();
+        let hint = Some(format!("one of {}", names.join(", ")));
+        return Err(NoBase { what: format!("there is no variant `{wanted}`"), hint });
     }
-    Err(FromRunError::NotSimulated { why: reasons.join("; ") })
+    let what = format!("no variant can be simulated: {}", reasons.join("; "));
+    Err(NoBase { what, hint: None })
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! `rxpath compare A B`: is the second run better, worse or the same as the first?
 
-use rxpath_record::compared::{CompareRequest, Compared, changed, scenario, warnings};
+use rxpath_record::compared::{
+    CompareRequest, Compared, NotComparable, changed, scenario, warnings,
+};
 use rxpath_record::comparison::Outcome;
 use rxpath_record::metric;
 use rxpath_record::run::RunReader;
@@ -74,11 +76,9 @@ impl CompareCommand {
             metrics: &self.metrics,
             threshold: self.threshold,
         };
+        let differences = ask.differences(&base.manifest, &other.manifest, &history);
         let differences =
-            ask.differences(&base.manifest, &other.manifest, &history).map_err(|error| {
-                let hint = error.hint();
-                Failure::usage_of(error).hint(hint)
-            })?;
+            differences.map_err(|NotComparable { what, hint }| Failure::usage(what).hint(hint))?;
         let assumes_no_run_scatter = history.is_empty();
         let hosts_changed = changed(base.environment.as_ref(), other.environment.as_ref());
         let scenario_changed = scenario(&base.manifest, &other.manifest);

@@ -1,6 +1,6 @@
 //! A measured run as the base of a simulation: its load, its set-up, and the host's calibrated costs.
 
-use rxpath_lab::predict::from_run::{self, FromRunError};
+use rxpath_lab::predict::from_run::{self, NoBase};
 use rxpath_lab::scenario::spec::Resolved;
 use rxpath_model::sim::Values;
 use rxpath_record::manifest::Manifest;
@@ -25,12 +25,8 @@ pub fn values(
     let (calibration, warnings) = load_for(directory, named, foreign)?;
     let manifest = RunReader::open(directory).map_err(Failure::usage_of)?.manifest;
     let scenario = scenario(&manifest)?;
-    let failed = |error: FromRunError| {
-        let hint = match &error {
-            FromRunError::NoVariant { names, .. } => Some(format!("one of {}", names.join(", "))),
-            _ => None,
-        };
-        Failure::usage(format!("{}: {error}", directory.display())).maybe_hint(hint)
+    let failed = |NoBase { what, hint }: NoBase| {
+        Failure::usage(format!("{}: {what}", directory.display())).maybe_hint(hint)
     };
     let values = from_run::values(&manifest, &scenario, wanted, &calibration).map_err(failed)?;
     Ok((values, warnings))
