@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use self::no_start::NoStart;
 use self::program::{Ending, Remote};
 use self::start::Heard;
-pub use self::start::{NoStart, Supply};
+pub use self::start::Supply;
 use super::clock::{ClockBounds, ClockPair, EXCHANGES, Exchange};
 use super::lease::Lease;
 use super::programs::locked;
@@ -73,70 +73,6 @@ pub struct PendingAnswer {
 }
 
 impl Client {
-    /// Starts `transport`, whose standard input and output are the endpoint's, and waits for the endpoint.
-    ///
-    /// # Errors
-    /// [`NoStart`] if the marker did not come within `limit`.
-    pub fn start(
-        alias: &str,
-        mut transport: Command,
-        limit: Duration,
-    ) -> Result<Result<Self, NoStart>, LabError> {
-        transport.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let path = transport.get_program().into();
-        let words = [transport.get_program()].into_iter().chain(transport.get_args());
-        let words = words.map(OsString::from).collect();
-        let mut child = transport.spawn().map_err(|source| LabError::Start { path, source })?;
-        let shared = Arc::new(Shared {
-            alias: alias.to_owned(),
-            stdin: Mutex::new(child.stdin.take()),
-            waiting: Mutex::default(),
-            programs: Mutex::default(),
-            lease: Lease::since(monotonic_ns()),
-            lost: Mutex::default(),
-            noise: Mutex::default(),
-            last_words: Mutex::default(),
-        });
-        let (say_ready, ready) = sync_channel(1);
-        if let Some(stdout) = child.stdout.take() {
-            let shared = Arc::clone(&shared);
-            std::thread::spawn(move || shared.listen(stdout, &say_ready));
-        }
-        let stderr = child.stderr.take().map(|stderr| {
-            let shared = Arc::clone(&shared);
-            std::thread::spawn(move || shared.remember(stderr))
-        });
-        let client = Self {
-            shared,
-            words,
-            transport: Mutex::new(child),
-            next_request: AtomicU64::new(1),
-            next_program: AtomicU32::new(1),
-        };
-        let found = ready.recv_timeout(limit);
-        if found.is_ok() {
-            client.keep_alive();
-            return Ok(Ok(client));
-        }
-        let is_late = found == Err(RecvTimeoutError::Timeout);
-        let status = client.end();
-        if let Some(reader) = stderr.filter(|_| status.is_some()) {
-            let _ = reader.join();
-        }
-        let printed = locked(&client.shared.noise).trim().to_owned();
-        Ok(Err(NoStart { printed, last_words: client.shared.words(), status, is_late }))
-    }
-
-    /// Starts another endpoint on the same host, by the words that started this one; nothing if it does not start. This one
-    /// ends, if it only did not answer.
-    pub fn again(&self, limit: Duration) -> Option<Self> {
-        self.shared.lose("another one takes its place".into());
-        let (program, words) = self.words.split_first()?;
-        let mut transport = Command::new(program);
-        transport.args(words);
-        Self::start(self.alias(), transport, limit).ok()?.ok()
-    }
-
     /// The host's name in this experiment.
     pub fn alias(&self) -> &str {
         &self.shared.alias
@@ -391,37 +327,6 @@ mod tests {
         assert!(bounds.least_ns <= bounds.most_ns);
         let error = jumping(EXCHANGES * BURSTS).clock().unwrap_err().to_string();
         assert_eq!(error, "gen1: its clock jumped each of 3 times that it was compared");
-    }
-
-    #[test]
-    fn what_a_login_shell_prints_is_skipped_before_the_marker_and_shown_without_it() {
-        let start = |script: &str, limit: Duration| {
-            let mut transport = Command::new("sh");
-            transport.args(["-c", script]);
-            Client::start("sut", transport, limit).unwrap()
-        };
-        assert!(start(&format!("echo Welcome; echo '{MARKER}'; cat"), PROMPT).is_ok());
-        let ends = "echo Welcome; echo 'no such program' >&2; exit 3";
-        let said = start(ends, PROMPT).err().unwrap();
-        let (printed, last_words) = ("Welcome".to_owned(), "no such program".to_owned());
-        assert_eq!(said, NoStart { printed, last_words, status: Some(3), is_late: false });
-        // A login shell that waits for its user.
-        let waits = start("cat", Duration::from_millis(50)).err().unwrap();
-        assert!(waits.is_late && waits.status == Some(0), "{waits:?}");
-    }
-
-    #[test]
-    fn another_endpoint_starts_by_the_words_of_the_one_that_was_lost() {
-        let script = r#"while IFS= read -r asked; do
-            case $asked in *clock*) ;; *) continue ;; esac
-            id=${asked#*:}; id=${id%%,*}
-            echo "{\"answer\":{\"id\":$id,\"ok\":7}}"
-        done"#;
-        let first = client(script);
-        assert_eq!(first.ask::<u32>(HostAsk::Clock, PROMPT).unwrap(), 7);
-        let again = first.again(PROMPT).unwrap();
-        assert!(first.ask::<u32>(HostAsk::Clock, PROMPT).is_err());
-        assert_eq!((again.alias(), again.ask::<u32>(HostAsk::Clock, PROMPT).unwrap()), ("gen1", 7));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::cost::EndpointCost;
 use super::counting::Counting;
 use super::device_cpus::Interrupted;
 use super::faults::{self, PaceReader, Paces};
-use super::links::{CarryingLinks, LinkSpeed, window_faults};
+use super::links::{CarryingLinks, LinkSpeed, LinksReading, window_faults};
 use super::outlet::{Outlet, json};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;

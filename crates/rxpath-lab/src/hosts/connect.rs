@@ -13,7 +13,7 @@ use rxpath_remote::ship::Shipment;
 use rxpath_remote::ssh::{self, StartWords};
 use rxpath_remote::{
     ARCHITECTURES, Binaries, Binary, Destination, Directory, HostRefusal, RefusingHost,
-    known_refusal, passes, refusal, ship,
+    known_refusal, passes, refusal,
 };
 
 use super::privilege::RootNeeds;
@@ -192,27 +192,12 @@ fn over_ssh(
     let mut supply = HostSupply { alias, binaries, binary, bytes: 0, note };
     let mut attempt = 1;
     loop {
-        let words = StartWords {
-            hash: &binary.hash,
-            dir,
-            as_root: root.is_some(),
-            netns: entry.netns.as_deref(),
-            build: binaries.build(),
-        };
-        let started = Client::start(alias, ssh::start(destination, &words), START_LIMIT);
-        let no_start = match started.map_err(|error| without_ssh(alias, error))? {
-            Ok(client) => return Ok(client),
-            Err(no_start) => no_start,
-        };
-        match ssh::needs_binary(&no_start.printed) {
-            Some(arch) if arch != binary.arch && !is_sent => binary = found(arch, note)?,
-            Some(_) if !is_sent => {
-                if let Some(other) = ssh::passed_over(&no_start.printed, binaries.build()) {
-                    note(&format!("{alias}: {other}; a copy of this one is used"));
-                }
-                let is_own = binary.path == binaries.own();
-                send((alias, destination), (&binary, is_own), dir, note)?;
-                is_sent = true;
+        let transport = start(&supply.binary.hash);
+        let started = Client::start_or_send(alias, transport, START_LIMIT, &mut supply);
+        match started.map_err(|error| without_ssh(alias, error))? {
+            Ok(mut client) => {
+                client.starts_again_by(&start(&supply.binary.hash));
+                return Ok(client);
             }
             Err(no_start) if is_throttled(&no_start) && attempt < ATTEMPTS => {
                 attempt += 1;
@@ -297,8 +282,6 @@ fn mb(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-fn is_throttled(no_start: &NoStart) -> bool {
-    no_start.status == Some(OF_SSH) && passes(&no_start.last_words)
 }
 
 /// Why ssh was not started; a machine without it is named so.
@@ -380,23 +363,6 @@ mod tests {
                 "sut: 20.0 MB of 0.0 MB sent".to_owned(),
             ]
         );
-    }
-
-    #[test]
-    fn a_copy_that_did_not_arrive_is_named_where_nobody_says_why() {
-        let no_start = |printed: &str, last_words: &str, is_cut: bool| NoStart {
-            printed: printed.to_owned(),
-            last_words: last_words.to_owned(),
-            status: Some(OF_SSH),
-            is_cut,
-        };
-        let refused = "Welcome.\n@@rxpath-need x86_64\n@@rxpath-send\n@@rxpath-not-stored /d";
-        let lost = "the copy of rxpath did not arrive whole";
-        assert_eq!(words_of(&no_start(refused, "", false)), lost);
-        assert_eq!(words_of(&no_start("@@rxpath-send", "", true)), lost);
-        let full = "head: write error: No space left on device";
-        assert_eq!(words_of(&no_start(refused, full, false)), format!("{full} | Welcome."));
-        assert_eq!(words_of(&no_start("@@rxpath-send", "", false)), "");
     }
 
     #[test]

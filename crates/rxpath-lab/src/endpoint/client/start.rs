@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rxpath_remote::ship::Shipment;
 use rxpath_remote::ssh;
 
-use super::{Client, Shared};
+use super::{Client, NoStart, Shared};
 use crate::clock::monotonic_ns;
 use crate::endpoint::lease::Lease;
 use crate::endpoint::programs::locked;
@@ -20,19 +20,6 @@ use crate::error::LabError;
 
 /// Output before the marker that is kept: a login shell's greeting.
 const NOISE_BYTES: usize = 64 << 10;
-
-/// What an endpoint that did not start left behind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoStart {
-    /// What its host printed before the marker should have come.
-    pub printed: String,
-    /// The last lines of its standard error.
-    pub last_words: String,
-    /// How its transport ended; `None` if it did not.
-    pub status: Option<i32>,
-    /// The program was being sent, and not all of it was taken.
-    pub is_cut: bool,
-}
 
 /// Where the program for a host comes from that lacks it.
 pub trait Supply {
@@ -132,8 +119,10 @@ impl Client {
         if let Some(reader) = stderr.filter(|_| status.is_some()) {
             let _ = reader.join();
         }
-        let (printed, is_cut) = (start.printed.trim().to_owned(), start.sending.is_some());
-        Ok(Err(NoStart { printed, last_words: client.shared.words(), status, is_cut }))
+        let last_words = client.shared.words();
+        let Start { is_late, sending, printed, .. } = start;
+        let (printed, is_cut) = (printed.trim().to_owned(), sending.is_some());
+        Ok(Err(NoStart { printed, last_words, status, is_late, is_cut }))
     }
 
     /// Another endpoint on the same host is started by these words: those for the program that is there now.
@@ -164,6 +153,8 @@ struct Start {
     limit: Duration,
     deadline: Instant,
     is_ready: bool,
+    /// A step took longer than the limit.
+    is_late: bool,
     printed: String,
     /// The program that was offered.
     offered: Option<Shipment>,
@@ -184,6 +175,7 @@ impl Start {
             limit,
             deadline: Instant::now() + limit,
             is_ready: false,
+            is_late: false,
             printed: String::new(),
             offered: None,
             sending: None,
@@ -201,13 +193,15 @@ impl Start {
                     self.deadline = Instant::now() + self.limit;
                 }
                 Ok(Heard::Whole(pipe)) => self.whole(pipe),
-                Ok(Heard::End) | Err(_) => break,
+                Ok(Heard::End) => return Ok(false),
+                Err(_) => break,
             }
             // The marker may come a moment before the news that all was sent.
             if self.is_ready && self.sending.is_none() {
                 return Ok(true);
             }
         }
+        self.is_late = true;
         Ok(false)
     }
 
@@ -362,18 +356,25 @@ mod tests {
             Client::start_or_send("sut", script, limit, &mut supply).unwrap().err().unwrap()
         };
         let cut = start("head -c 10 >/dev/null; exit 3", PROMPT);
-        assert_eq!((cut.status, cut.is_cut), (Some(3), true));
+        assert_eq!((cut.status, cut.is_late, cut.is_cut), (Some(3), false, true));
         let silent = start("exec sleep 1000", Duration::from_secs(3));
-        assert_eq!((silent.status, silent.is_cut), (None, true));
+        assert_eq!((silent.status, silent.is_late, silent.is_cut), (None, true, true));
     }
 
     #[test]
     fn what_a_login_shell_prints_is_skipped_before_the_marker_and_shown_without_it() {
-        let start = |script: &str| Client::start("sut", shell(script), PROMPT).unwrap();
-        assert!(start(&format!("echo Welcome; echo '{MARKER}'; cat")).is_ok());
-        let said = start("echo Welcome; echo 'no such program' >&2; exit 3").err().unwrap();
+        let start = |script: &str, limit: Duration| {
+            Client::start("sut", shell(script), limit).unwrap()
+        };
+        assert!(start(&format!("echo Welcome; echo '{MARKER}'; cat"), PROMPT).is_ok());
+        let ends = "echo Welcome; echo 'no such program' >&2; exit 3";
+        let said = start(ends, PROMPT).err().unwrap();
         let (printed, last_words) = ("Welcome".to_owned(), "no such program".to_owned());
-        assert_eq!(said, NoStart { printed, last_words, status: Some(3), is_cut: false });
+        let status = Some(3);
+        assert_eq!(said, NoStart { printed, last_words, status, is_late: false, is_cut: false });
+        // A login shell that waits for its user.
+        let waits = start("cat", Duration::from_millis(50)).err().unwrap();
+        assert!(waits.is_late && waits.status == Some(0), "{waits:?}");
     }
 
     #[test]
