@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::families::{
     BUSIEST, BUSIEST_CPU, CONFIDENCE, DISCARDED, Families, IRQ_ENTRY, LATENCIES, LATENCY,
     LATENCY_P50, LATENCY_P99, LIMITED, LIMITED_S, LIMITED_SURE_S, LOST, PASSED, SATURATED,
-    SOFTIRQ_CPU, SQUEEZED, STAGE_CPU, VERDICT_AT, WINDOWS,
+    SQUEEZED, STAGE_CPU, VERDICT_AT, WINDOWS,
 };
 
 /// A label for what has no series of its own.
@@ -53,6 +53,7 @@ impl Families {
             self.victims(totals, window_s);
             self.devices(totals, window_s);
             self.flows(totals, window_s);
+            self.vectors(totals);
             self.deferred(totals);
             self.polls(totals, window_s);
             self.latencies(totals);
@@ -114,11 +115,6 @@ impl Families {
         let Some((busiest, most)) = ratios.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else {
             return [BUSIEST, BUSIEST_CPU, SATURATED].into_iter().for_each(|name| self.clear(name));
         };
-        self.add(
-            SOFTIRQ_CPU,
-            &[],
-            ratios.iter().map(|(_, ratio)| ratio).sum::<f64>() * frame.window_s,
-        );
         self.set(BUSIEST, &[], *most);
         self.set(BUSIEST_CPU, &[], f64::from(*busiest));
         let saturated = ratios.iter().filter(|(_, ratio)| *ratio > FULL).count();
@@ -252,6 +248,7 @@ mod tests {
             .into(),
             devices_s: [("eth0".to_owned(), 0.5)].into(),
             flows_s: [(("udp", 53), 0.4)].into(),
+            softirqs_s: [("net_rx", 0.5), ("net_tx", 0.125)].into(),
             deferred_s: [("napi", 0.25)].into(),
             irq_entry: Some(("packets", 5e-6)),
             latencies: [("socket-to-read".to_owned(), StageLatency::default())].into(),
@@ -277,7 +274,8 @@ mod tests {
         for (series, right) in [
             ("rxpath_window_seconds_total", 6.0),
             ("rxpath_stage_passed_total{stage=\"nic\",unit=\"packets\"}", 3000.0),
-            ("rxpath_softirq_cpu_seconds_total", 1.5),
+            ("rxpath_softirq_cpu_seconds_total{vector=\"net_rx\"}", 1.5),
+            ("rxpath_softirq_cpu_seconds_total{vector=\"net_tx\"}", 0.375),
             ("rxpath_path_limited_seconds_total{stage=\"socket-queue\"}", 6.0),
             ("rxpath_path_limited_seconds_total{stage=\"ring\"}", 0.0),
             ("rxpath_path_verdict_confidence", 2.0),

@@ -8,7 +8,8 @@ use rxpath_core::IntoMap;
 use rxpath_record::watch::{PollSizes, TakenTime, TaskRow, VictimName, WindowTotals};
 
 use crate::families::{
-    DEFERRED, DEVICE_STOLEN, FLOW_STOLEN, Families, LIMITED_SERIES, POLLS, STOLEN, VICTIM_STOLEN,
+    DEFERRED, DEVICE_STOLEN, FLOW_STOLEN, Families, LIMITED_SERIES, POLLS, SOFTIRQ_CPU, STOLEN,
+    VICTIM_STOLEN,
 };
 use crate::frame::OTHER;
 
@@ -137,6 +138,13 @@ impl Families {
             self.add(FLOW_STOLEN, &[protocol, &port_label(*port)], *seconds);
         }
         self.add(FLOW_STOLEN, &[OTHER, NOBODY], rest_s);
+    }
+
+    /// CPU time of network softirqs, taken from somebody or not.
+    pub(crate) fn vectors(&self, totals: &WindowTotals) {
+        for (vector, seconds) in &totals.softirqs_s {
+            self.add(SOFTIRQ_CPU, &[vector], *seconds);
+        }
     }
 
     /// CPU time of networking's own threads.

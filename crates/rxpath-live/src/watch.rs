@@ -275,11 +275,12 @@ impl LiveWatcher {
         let probes = self.probes.as_mut().ok()?;
         let (latencies, polls) = (probes.latencies(), probes.polls());
         let (lost_count, shares) = (probes.lost_count(), probes.port_shares());
+        let softirqs_s = probes.softirqs_s(frame.window_s);
         let steal = probes.steal()?;
         let totals = totals::of(steal, frame.window_s, &self.root, &mut self.groups);
         let network_s = totals.taken().network_s;
         let flows_s = shares.into_iter().map(|(port, share)| (port, share * network_s)).collect();
-        Some(WindowTotals { latencies, polls, lost_count, flows_s, ..totals })
+        Some(WindowTotals { latencies, polls, lost_count, flows_s, softirqs_s, ..totals })
     }
 
     /// Everything that is made from what was read, and whether it has a loss.

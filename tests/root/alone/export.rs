@@ -14,6 +14,8 @@ use rxpath_host::read::thread::affinity;
 
 use crate::bed::{Bed, RX_IP, random_id, send, until};
 
+/// There once a window has probes.
+const SOFTIRQS: &str = "rxpath_softirq_cpu_seconds_total{vector=\"net_rx\"}";
 /// What says that there is no estimate.
 const ENTRIES_NOT_READ: &str = "rxpath_not_read{what=\"entry and exit of interrupts\"} 1";
 
@@ -85,7 +87,7 @@ impl Running {
 
     /// Windows go on, with the probes counting in the new ones.
     pub(super) fn goes_on(&self) {
-        let counted = || self.value("rxpath_softirq_cpu_seconds_total");
+        let counted = || self.value(SOFTIRQS);
         until("a window with probes", || counted().is_some());
         let first = counted();
         until("softirqs are counted in later windows", || counted() > first);
@@ -228,7 +230,7 @@ fn an_exporter_measures_what_an_interrupt_costs_or_says_that_it_does_not_know() 
 /// The page of an exporter that has just started, once it has a window with probes.
 fn page_of_a_start() -> String {
     let running = Running::start(Command::new(env!("CARGO_BIN_EXE_rxpath")));
-    until("a window with probes", || running.value("rxpath_softirq_cpu_seconds_total").is_some());
+    until("a window with probes", || running.value(SOFTIRQS).is_some());
     running.page()
 }
 

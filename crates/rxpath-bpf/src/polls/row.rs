@@ -11,7 +11,8 @@ use crate::bytes::Fields;
 pub const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// The number of `NET_RX`.
+/// The numbers of `NET_TX` and `NET_RX`.
+const NET_TX: usize = 2;
 const NET_RX: usize = 3;
 
 /// Buckets of packets per poll and of times.
@@ -99,6 +100,11 @@ impl CpuPolls {
     /// Runs of NET_RX.
     pub fn net_rx(&self) -> (u64, u64) {
         self.softirqs.get(NET_RX).map_or((0, 0), |rx| (rx.runs_count, rx.ns))
+    }
+
+    /// Time in NET_TX, in ns.
+    pub fn net_tx_ns(&self) -> u64 {
+        self.softirqs.get(NET_TX).map_or(0, |tx| tx.ns)
     }
 }
 
@@ -201,8 +207,8 @@ mod tests {
             (row.hardirq_ns, row.device_interrupts_count, row.other_interrupts_count),
             (5, 22, 23)
         );
-        // Rows of 64 bytes begin at 1, 9, 17, 25; softirqs at 33, NET_RX is the fourth.
-        assert_eq!(row.net_rx(), (39, 40));
+        // Rows of 64 bytes begin at 1, 9, 17, 25; softirqs at 33, NET_TX is the third, NET_RX the fourth.
+        assert_eq!((row.net_tx_ns(), row.net_rx()), (38, (39, 40)));
         assert_eq!((row.ksoftirqd_runs_count, row.polls_count, row.exhausted_count), (19, 9, 10));
         assert_eq!((row.packets, row.longest_net_rx_ns, row.unmatched_count), (7, 18, 26));
         assert_eq!((row.lost_count, row.lost_events_count), (24 + 25, 24));

@@ -90,6 +90,7 @@ fn totals(round: u32) -> WindowTotals {
         victims: (0..MANY).map(|n| (("group", name("g", n)), one)).collect(),
         devices_s: (0..MANY).map(|n| (name("d", n), 0.1)).collect(),
         flows_s: (0..MANY).map(|n| (("udp", (round * 7 + n) as u16), 0.01)).collect(),
+        softirqs_s: [("net_rx", 0.5), ("net_tx", 0.1)].into(),
         deferred_s: [("napi", 0.1), ("ksoftirqd", 0.1)].into(),
         irq_entry: Some(("packets", 5e-6)),
         latencies: LATENCIES.map(|stage| (stage.to_owned(), latency.clone())).into(),

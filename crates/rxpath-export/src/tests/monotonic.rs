@@ -118,6 +118,7 @@ fn totals(made: &Made) -> WindowTotals {
         victims: made.victims.iter().map(victim).collect(),
         devices_s: made.devices.iter().map(|(n, seconds)| (format!("d{n}"), *seconds)).collect(),
         flows_s: made.devices.iter().map(|(n, s)| (("tcp", *n as u16), *s)).collect(),
+        softirqs_s: [("net_rx", made.rates[1]), ("net_tx", made.rates[2])].into(),
         deferred_s: [("napi", made.rates[1])].into(),
         irq_entry: Some(("given", made.rates[1])),
         latencies: [("socket-to-read".to_owned(), latency)].into(),

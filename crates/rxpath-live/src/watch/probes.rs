@@ -38,7 +38,7 @@ use costing::Timing;
 use dropping::Dropping;
 use latency::Latency;
 use ports::Ports;
-use rows::{busiest, length, longest_s, napi_threads, napis, net_rx, with_gone};
+use rows::{busiest, length, longest_s, napi_threads, napis, net_rx, net_tx_ns, with_gone};
 use sizes::Sizes;
 
 pub use budget::ProbeLimit;
@@ -416,6 +416,7 @@ impl Probes {
             busiest: busiest(&window),
             napi_threads: napi_threads(&window),
             net_rx: net_rx(&polled.cpus, &self.polled.cpus),
+            net_tx_ns: net_tx_ns(&polled.cpus, &self.polled.cpus),
             napis: polls,
             latency,
             steal: Some(Arc::new(steal)),

@@ -90,6 +90,11 @@ impl Probes {
         self.seen.lost_count.clone()
     }
 
+    /// CPU time of network softirqs by vector in the last window, which has this length.
+    pub fn softirqs_s(&self, window_s: f64) -> BTreeMap<&'static str, f64> {
+        self.seen.softirqs_s(window_s)
+    }
+
     /// Those that did not load, of which a restart may have more.
     pub fn unloaded(&self) -> &[Unloaded] {
         &self.unloaded

@@ -175,14 +175,27 @@ pub(super) fn napi_threads(window: &Reading) -> BTreeMap<u32, u64> {
     ran
 }
 
+/// The row of a CPU in the reading before.
+fn earlier(before: &[CpuPolls], cpu: u32) -> Option<&CpuPolls> {
+    before.iter().find(|old| old.cpu == cpu)
+}
+
 pub(super) fn net_rx(now: &[CpuPolls], before: &[CpuPolls]) -> BTreeMap<u32, (u64, u64)> {
-    let earlier =
-        |cpu: u32| before.iter().find(|old| old.cpu == cpu).map_or((0, 0), CpuPolls::net_rx);
     let one = |cpu: &CpuPolls| {
-        let ((runs, ns), (runs_before, ns_before)) = (cpu.net_rx(), earlier(cpu.cpu));
+        let (runs, ns) = cpu.net_rx();
+        let (runs_before, ns_before) = earlier(before, cpu.cpu).map_or((0, 0), CpuPolls::net_rx);
         (cpu.cpu, (runs.saturating_sub(runs_before), ns.saturating_sub(ns_before)))
     };
     now.iter().map(one).into_map()
+}
+
+/// NET_TX of all CPUs, in ns.
+pub(super) fn net_tx_ns(now: &[CpuPolls], before: &[CpuPolls]) -> u64 {
+    let one = |cpu: &CpuPolls| {
+        let ns_before = earlier(before, cpu.cpu).map_or(0, CpuPolls::net_tx_ns);
+        cpu.net_tx_ns().saturating_sub(ns_before)
+    };
+    now.iter().map(one).sum()
 }
 
 /// What makes two rows of polls the same: NAPI, device, network namespace and CPU.
@@ -225,6 +238,7 @@ pub(super) fn napis(now: &[NapiPolls], before: &[NapiPolls]) -> Vec<NapiPolls> {
 mod tests {
     use super::*;
     use rxpath_bpf::account::row::{Charge, ChargedTask, TaskKey};
+    use rxpath_bpf::polls::SoftirqRuns;
 
     #[test]
     fn drops_that_differ_in_one_part_of_the_kernels_key_are_two_rows() {
@@ -344,6 +358,20 @@ mod tests {
         // The kernel's table has rows of a CPU that is gone: the newer one counts.
         let now = PollsReading { napis: vec![napi(1, 104)], ..PollsReading::default() };
         assert_eq!(with_gone(now, reading(&[(1, 103)])).napis, [napi(1, 104)]);
+    }
+
+    #[test]
+    fn softirqs_of_a_window_are_those_since_the_reading_before() {
+        let cpu = |cpu, [tx_ns, rx_ns]: [u64; 2]| {
+            let runs = |ns| SoftirqRuns { runs_count: ns / 10, ns, ..SoftirqRuns::default() };
+            let softirqs = [0, 0, tx_ns, rx_ns].map(runs).into();
+            CpuPolls { cpu, softirqs, ..CpuPolls::default() }
+        };
+        // CPU 0 is gone, CPU 2 came.
+        let before = [cpu(0, [500, 900]), cpu(1, [100, 200])];
+        let now = [cpu(1, [130, 250]), cpu(2, [7, 40])];
+        assert_eq!(net_tx_ns(&now, &before), 37);
+        assert_eq!(net_rx(&now, &before), [(1, (5, 50)), (2, (4, 40))].into());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rxpath_bpf::drops::SkbDrop;
 use rxpath_bpf::steal::Steal;
+use rxpath_core::IntoMap;
 use rxpath_core::measured::NapiPolls;
 use rxpath_host::HostError;
 use rxpath_record::watch::{LatencyRow, ProbeDutyCycle, ProbeShare};
@@ -24,6 +25,8 @@ pub struct Seen {
     pub busiest: BTreeMap<u32, String>,
     /// NET_RX of each CPU: runs, ns in them.
     pub net_rx: BTreeMap<u32, (u64, u64)>,
+    /// NET_TX of all CPUs: ns in it.
+    pub net_tx_ns: u64,
     /// NAPI threads of each CPU: ns that they ran, what interrupted them taken off.
     pub napi_threads: BTreeMap<u32, u64>,
     /// Polls of each NAPI on each CPU.
@@ -46,6 +49,15 @@ impl Seen {
         self.counted_s.max(1e-3)
     }
 
+    /// CPU time of network softirqs by vector, in seconds of a window of this length. NAPI threads do the work of NET_RX.
+    pub(super) fn softirqs_s(&self, window_s: f64) -> BTreeMap<&'static str, f64> {
+        let in_softirqs: u64 = self.net_rx.values().map(|(_, ns)| ns).sum();
+        let in_threads: u64 = self.napi_threads.values().sum();
+        let of_window = |ns: u64| ns as f64 / 1e9 / self.per_s() * window_s;
+        let seconds = [in_softirqs + in_threads, self.net_tx_ns].map(of_window);
+        ["net_rx", "net_tx"].into_iter().zip(seconds).into_map()
+    }
+
     /// A copy for the frame. After a failed reading the samples are dropped: they are those of an earlier window, to which they
     /// were added already.
     pub(super) fn once_read(&mut self, read: Result<(), HostError>) -> Result<Self, HostError> {
@@ -63,6 +75,22 @@ mod tests {
     use rxpath_bpf::account::calibrate::IrqCalibration;
 
     use super::*;
+
+    #[test]
+    fn softirqs_of_a_sample_are_scaled_to_the_window_by_vector() {
+        let ms = 1_000_000;
+        let seen = Seen {
+            counted_s: 0.5,
+            net_rx: [(0, (9, 20 * ms)), (1, (9, 30 * ms))].into(),
+            napi_threads: [(1, 50 * ms)].into(),
+            net_tx_ns: 5 * ms,
+            ..Seen::default()
+        };
+        let by_vector = seen.softirqs_s(2.0);
+        assert_eq!(by_vector.keys().copied().collect::<Vec<_>>(), ["net_rx", "net_tx"]);
+        assert!((by_vector["net_rx"] - 0.4).abs() < 1e-9, "{by_vector:?}");
+        assert!((by_vector["net_tx"] - 0.02).abs() < 1e-9, "{by_vector:?}");
+    }
 
     #[test]
     fn a_sample_is_not_added_to_a_window_that_could_not_be_read() {
