@@ -72,7 +72,7 @@ metrics! {
     LOST = Counter "rxpath_lost_packets_total" ["stage", "place"], "packets lost in this network namespace, each at one place of the ledger; each place lies in one stage. Places that this host can count are there from the start. rxpath explain PLACE says more";
     STAGE_CPU = Counter "rxpath_stage_cpu_seconds_total" ["stage"], "CPU time spent in a stage, all CPUs together";
     DROPPED = Counter "rxpath_dropped_packets_total" ["reason", "protocol", "netns"], "packets dropped, by the kernel's reason (skb:kfree_skb) or by the counter of the place; netns is host for this network namespace";
-    SOFTIRQ_CPU = Counter "rxpath_softirq_cpu_seconds_total" ["vector"], "CPU time in network softirqs, all CPUs together, whoever was on them: vector = net_rx (with the polls of NAPI threads), net_tx (net_tx_action)";
+    SOFTIRQ_CPU = Counter "rxpath_softirq_cpu_seconds_total" ["vector"], "CPU time in network softirqs, all CPUs together, whatever they interrupt: vector = net_rx (with the polls of NAPI threads), net_tx (net_tx_action)";
     BUSIEST = Gauge "rxpath_softirq_busiest_cpu_ratio" [], "share of the last window that the CPU with the most network softirqs spent in them";
     BUSIEST_CPU = Gauge "rxpath_softirq_busiest_cpu" [], "the number of that CPU";
     SATURATED = Gauge "rxpath_softirq_saturated_cpus" [], "CPUs that spent more than 90 % of the last window in network softirqs";

@@ -75,7 +75,7 @@ pub struct WindowTotals {
     /// The same by protocol and local port, divided by the packets that sockets got: an estimate. What reached no socket is
     /// no port's.
     pub flows_s: BTreeMap<PortName, f64>,
-    /// CPU time of network softirqs by vector, whoever was on the CPU: `net_rx`, with the polls of NAPI threads, and `net_tx`.
+    /// CPU time of network softirqs by vector, whatever it interrupted: `net_rx`, with the polls of NAPI threads, and `net_tx`.
     pub softirqs_s: BTreeMap<&'static str, f64>,
     /// CPU time of networking in threads of its own, by kind: `ksoftirqd`, `napi`.
     pub deferred_s: BTreeMap<&'static str, f64>,
