@@ -43,7 +43,7 @@ if [ "${2:-}" = --write ]; then
 fi
 $helm lint --quiet --strict $chart >"$dir/out" 2>&1 || { cat "$dir/out" >&2; fails 'helm lint'; }
 cmp -s "$dir/manifest.yaml" $manifest || fails "$manifest is not what the chart makes: --write"
-for values in '' bpf=false podNames=false hostPID=true listen.address=127.0.0.1; do
+for values in '' bpf=false podNames=false hostPID=true listen.address=127.0.0.1 'listen.address=[::1]'; do
 	template ${values:+--set "$values"} >"$dir/one.yaml"
 	for version in 1.30 1.37; do
 		$validate --strict --quiet -k $version "$dir/one.yaml" $manifest >"$dir/out" 2>&1 || { cat "$dir/out" >&2; fails "$version: $values"; }
@@ -53,6 +53,19 @@ if grep -q hostPID $manifest; then fails "the pod has the node's process ids by 
 template --set hostPID=true | grep -q 'hostPID: true' || fails 'hostPID=true is not there'
 if template --set podNames=false | grep -q hostPath; then fails 'a path of the node is mounted for nothing'; fi
 template --set podMonitor.enabled=true | grep -q '^kind: PodMonitor' || fails 'no PodMonitor'
+# The kubelet reaches a loopback address only if its probes name the host. Nobody else does: the page needs no permission.
+hosts() { sed -n 's/^ *host: *//p' "$1" | sort | uniq -c | xargs; }
+for address in 127.0.0.1 '[::1]'; do
+	template --set "listen.address=$address" >"$dir/loopback.yaml"
+	bare=$(echo "$address" | tr -d '[]')
+	[ "$(hosts "$dir/loopback.yaml")" = "2 $bare" ] || fails "$address: hosts of the probes: $(hosts "$dir/loopback.yaml")"
+	if grep -q -- --allow-remote "$dir/loopback.yaml"; then fails "$address: --allow-remote"; fi
+done
+for address in '$(NODE_IP)' '[$(NODE_IP)]'; do
+	template --set "listen.address=$address" >"$dir/remote.yaml"
+	[ -z "$(hosts "$dir/remote.yaml")" ] || fails "$address: a host in the probes"
+	grep -q -- --allow-remote "$dir/remote.yaml" || fails "$address: no --allow-remote"
+done
 # A validator that accepts all would accept this.
 sed 's/hostNetwork: true/hostNetwerk: true/' $manifest >"$dir/wrong.yaml"
 if $validate --strict --quiet -k 1.30 "$dir/wrong.yaml" >/dev/null 2>&1; then fails 'a misspelt key is valid'; fi
