@@ -65,6 +65,27 @@ fn ndjson_is_the_json_object_on_one_line_with_whose_it_is() {
     assert!(here["host"].is_string() && here["boot_id"].is_string(), "{here}");
 }
 
+/// Bytes that a host adds to a file of a fleet: 600 MB a day for ten thousand hosts.
+const LINE_MOST: usize = 60_000;
+
+#[test]
+fn a_line_of_ndjson_of_each_captured_host_has_at_most_60_kb() {
+    let hosts = std::fs::read_dir(root().join("testdata/hosts")).unwrap();
+    let hosts: Vec<PathBuf> =
+        hosts.map(|host| host.unwrap().path()).filter(|it| it.is_dir()).collect();
+    assert!(hosts.len() > 8, "{hosts:?}");
+    for host in hosts {
+        let mut command = Command::cargo_bin("rxpath").unwrap();
+        let done = command.args(["check", "--format", "ndjson", "--sysroot"]).arg(&host).assert();
+        let text = stdout(&done);
+        let line: Value = serde_json::from_str(&text).unwrap();
+        let parts = line["result"].as_object().unwrap().iter();
+        let sizes: Vec<(&String, usize)> =
+            parts.map(|(part, value)| (part, value.to_string().len())).collect();
+        assert!(text.len() <= LINE_MOST, "{}: {} bytes: {sizes:?}", host.display(), text.len());
+    }
+}
+
 #[test]
 fn sarif_holds_against_the_schema_of_the_standard() {
     let dir = sick();
