@@ -5,8 +5,9 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -286,6 +287,41 @@ fn after_the_start_no_thread_has_a_capability_and_windows_go_on() {
     let found = running.capabilities();
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), NONE);
     running.goes_on();
+}
+
+/// What an exporter with a socket in this directory says, up to the place of its page or to its end.
+fn said_of_a_socket_in(dir: &Path) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["export", "--check-every", "0s", "--listen"]);
+    command.arg(format!("unix:{}", dir.join("page").display()));
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let _running = Running { child, target: String::new() };
+    let mut said = String::new();
+    for line in lines {
+        said += &line.unwrap();
+        said.push('\n');
+        if said.contains("metrics on unix:") {
+            break;
+        }
+    }
+    said
+}
+
+/// Root creates a file in a directory of somebody else by `CAP_DAC_OVERRIDE` alone. So the kernel itself shows what the exporter
+/// still had when it opened its socket; a client that connects and then reads `/proc` would come too late.
+#[test]
+fn the_socket_is_opened_after_the_capabilities_are_gone() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    chown(other.path(), Some(65534), Some(65534)).unwrap();
+    fs::set_permissions(other.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    // With them, which this test has, the file can be created.
+    fs::write(other.path().join("file"), "").unwrap();
+    let said = said_of_a_socket_in(own.path());
+    assert!(said.contains("metrics on unix:"), "{said}");
+    let said = said_of_a_socket_in(other.path());
+    assert!(said.contains("listen on unix:") && said.contains("Permission denied"), "{said}");
 }
 
 #[test]
