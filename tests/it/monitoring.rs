@@ -1,5 +1,7 @@
 //! Rules, alerts and dashboards over the metrics of `rxpath export`: what they ask for exists, and Prometheus takes them.
 
+mod restarts;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
