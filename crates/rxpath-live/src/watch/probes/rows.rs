@@ -362,9 +362,9 @@ mod tests {
 
     #[test]
     fn softirqs_of_a_window_are_those_since_the_reading_before() {
-        let cpu = |cpu, [tx_ns, rx_ns]: [u64; 2]| {
+        let cpu = |cpu, [sent_ns, received_ns]: [u64; 2]| {
             let runs = |ns| SoftirqRuns { runs_count: ns / 10, ns, ..SoftirqRuns::default() };
-            let softirqs = [0, 0, tx_ns, rx_ns].map(runs).into();
+            let softirqs = [0, 0, sent_ns, received_ns].map(runs).into();
             CpuPolls { cpu, softirqs, ..CpuPolls::default() }
         };
         // CPU 0 is gone, CPU 2 came.
