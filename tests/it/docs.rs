@@ -1,8 +1,9 @@
-//! The documents: their links lead somewhere, their command lines run, their tables are those of the code.
+//! The documents: their links lead somewhere, their command lines run, what they name is there, their tables are those of the code.
 
 mod commands;
 mod failures;
 mod links;
+mod names;
 mod reference;
 
 use std::fs;
@@ -26,4 +27,14 @@ pub fn pages() -> Vec<PathBuf> {
     }
     assert!(pages.len() > 50, "{pages:?}");
     pages
+}
+
+/// The lines of a document outside its code blocks.
+fn outside_blocks(text: &str) -> impl Iterator<Item = &str> {
+    let mut fenced = false;
+    text.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        !fence && !fenced
+    })
 }

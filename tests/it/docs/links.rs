@@ -4,18 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::pages;
+use super::{outside_blocks, pages};
 use crate::commands::root;
 
 /// The lines outside code blocks, with inline code emptied.
 fn prose(text: &str) -> Vec<String> {
-    let mut fenced = false;
-    let outside = text.lines().filter(|line| {
-        let fence = line.trim_start().starts_with("```");
-        fenced ^= fence;
-        !fence && !fenced
-    });
-    outside.map(|line| line.split('`').step_by(2).collect::<Vec<_>>().join("``")).collect()
+    let emptied = |line: &str| line.split('`').step_by(2).collect::<Vec<_>>().join("``");
+    outside_blocks(text).map(emptied).collect()
 }
 
 /// The targets of links and images.
