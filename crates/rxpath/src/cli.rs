@@ -14,7 +14,7 @@ use crate::cmd::Command;
 use crate::exit::Exit;
 use crate::output::color::When;
 
-/// Measures, explains and predicts the Linux network receive path.
+/// Measures, explains, predicts and tunes the Linux network receive path.
 #[derive(Debug, Parser)]
 #[command(name = "rxpath", version = VERSION, long_version = LONG_VERSION, about)]
 pub struct Cli {

@@ -155,7 +155,7 @@ commands! {
         /// Change the host's settings: plan, apply, verify, undo
         #[command(subcommand)]
         Tune(tune::TuneCommand),
-        /// Are the real hosts of an inventory ready for experiments?
+        /// Check real hosts before experiments between them, and undo what killed runs left there
         #[cfg(feature = "lab")]
         #[command(subcommand)]
         Hosts(hosts::HostsCommand),

@@ -1,4 +1,4 @@
-//! `rxpath`: measures, explains and predicts the Linux network receive path.
+//! `rxpath`: measures, explains, predicts and tunes the Linux network receive path.
 //!
 //! The binary is wiring only: the command line, one file per command, and how results are printed. Without the feature
 //! `lab` it is rxpath-agent: what needs an experiment, a sender, a model or a terminal's screen is left out by module.

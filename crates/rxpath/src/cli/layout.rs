@@ -141,6 +141,7 @@ mod tests {
             let examples = examples::of(&path, command);
             assert!(!examples.is_empty(), "`{path}` has no example");
             let help = command.get_after_help().unwrap().to_string();
+            assert_eq!(help.matches("Examples:").count(), 1, "{path}: {help}");
             for (line, what) in examples {
                 assert!(help.contains(line) && help.contains(what), "{path}: {help}");
                 let line = line.replace('\'', "");

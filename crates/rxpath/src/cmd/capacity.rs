@@ -36,7 +36,7 @@ pub struct CapacityCommand {
     /// repeatable
     #[arg(long, value_name = "OBJECTIVE")]
     slo: Vec<String>,
-    /// The search ends when the bounds are this close, in percent of the lower one
+    /// The search ends when the bounds are this close, in percent of the lower one; default: 3%
     #[arg(long, value_name = "PERCENT")]
     width: Option<String>,
     /// Wider bounds (5 %) and fewer fresh trials: a quarter less time

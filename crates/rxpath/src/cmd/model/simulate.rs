@@ -16,9 +16,9 @@ mod text;
 
 /// `rxpath model simulate`
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples: rxpath model simulate livelock-400\n          \
-                        rxpath model simulate mine.toml --set nic.ring=1024 --out runs --json\n\
-                        docs/reference/simulator.md lists every parameter with its unit, range and default; docs/explanation/model.md lists what is not modelled.")]
+#[command(
+    after_help = "docs/reference/simulator.md lists every parameter with its unit, range and default; docs/explanation/model.md lists what is not modelled."
+)]
 pub struct SimulateCommand {
     /// A parameter file (TOML) or a bundled set
     #[arg(required_unless_present_any = ["list", "from"])]

@@ -38,8 +38,8 @@ pub struct AutoCommand {
     /// Set a key of the scenario, for example `trials.measure=1s`; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "device")]
     sets: Vec<String>,
-    /// What to make better: `max METRIC` or `min METRIC`; default: the scenario's main metric, of real traffic
-    /// network_cpu_us_per_packet
+    /// What to make better: `max METRIC` or `min METRIC`; default: the scenario's main metric, or
+    /// network_cpu_us_per_packet with `--live`
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
     /// What must not become worse: `loss_ratio<0.001`, `one_way_delay_p99_us<=+10%`, or the larger of two, `<=+100%|+50`;
@@ -67,7 +67,7 @@ pub struct AutoCommand {
     /// Measure the start once and list the candidates; search nothing
     #[arg(long)]
     dry_run: bool,
-    /// Seed of the arrays and of the order of trials
+    /// Seed of the combinations of candidates and of the order of trials
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
     #[command(flatten)]

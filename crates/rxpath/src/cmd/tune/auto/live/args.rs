@@ -25,7 +25,7 @@ pub struct LiveArgs {
     /// Time after each switch that counts in no slice
     #[arg(long, value_name = "TIME", default_value = "1s", conflicts_with = "scenario", help_heading = HEADING)]
     pub settle: Nanos,
-    /// Also try what has such effects
+    /// Also try what holds for the whole host, recreates queues, or takes the link down for a moment
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "scenario", help_heading = HEADING)]
     pub allow: Vec<Allow>,
     /// Also try this setting, as `tune plan --set` takes it; repeatable
