@@ -13,6 +13,9 @@ mod arena;
 #[allow(dead_code)]
 #[path = "../root/bed.rs"]
 mod bed;
+#[allow(dead_code)]
+#[path = "../support/executable.rs"]
+mod executable;
 mod http;
 mod kills;
 mod packets;

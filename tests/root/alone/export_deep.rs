@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rxpath_host::Root;
-use rxpath_host::lab::netns::Namespace;
+use rxpath_host::lab::netns::{Inside, Namespace};
 
 use super::export::Running;
 use crate::bed::{Bed, RX_IP, send, until};

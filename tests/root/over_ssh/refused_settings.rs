@@ -3,7 +3,7 @@
 use rxpath_record::run::RunReader;
 
 use super::left_settings::SOMAXCONN;
-use super::{secrets, site};
+use super::{SOON, secrets, site};
 
 /// The sockets' limit is written before the kernel refuses the name.
 const REFUSED: &str = r#"

@@ -282,6 +282,8 @@ fn mb(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
+fn is_throttled(no_start: &NoStart) -> bool {
+    no_start.status == Some(OF_SSH) && passes(&no_start.last_words)
 }
 
 /// Why ssh was not started; a machine without it is named so.

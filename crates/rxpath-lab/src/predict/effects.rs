@@ -5,7 +5,6 @@
 //! parameters. If the simulator lacks a step's setting, the step says so.
 
 use std::error::Error;
-use std::iter::successors;
 
 use rxpath_model::sim::{Parameters, Values};
 use rxpath_tune::plan::expected::{Expected, MetricPrediction};
@@ -66,8 +65,13 @@ fn with(base: &Values, sets: &[String]) -> Result<Metrics, String> {
     }
     Parameters::new(&values).map_err(|error| error.to_string())?;
     figures(&values).map_err(|error| {
-        let causes = successors(Some(&error as &(dyn Error + 'static)), |cause| cause.source());
-        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+        let mut words = error.to_string();
+        let mut cause = error.source();
+        while let Some(why) = cause {
+            words = format!("{words}: {why}");
+            cause = why.source();
+        }
+        words
     })
 }
 

@@ -12,7 +12,6 @@ use rxpath_remote::inventory::BadInventory;
 use crate::cmd::binary_args::BinaryArgs;
 use crate::cmd::lab_error::failure;
 use crate::cmd::prelude::*;
-use crate::cmd::run::host_plan;
 
 /// The hosts of an experiment.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -363,9 +363,8 @@ mod tests {
 
     #[test]
     fn what_a_login_shell_prints_is_skipped_before_the_marker_and_shown_without_it() {
-        let start = |script: &str, limit: Duration| {
-            Client::start("sut", shell(script), limit).unwrap()
-        };
+        let start =
+            |script: &str, limit: Duration| Client::start("sut", shell(script), limit).unwrap();
         assert!(start(&format!("echo Welcome; echo '{MARKER}'; cat"), PROMPT).is_ok());
         let ends = "echo Welcome; echo 'no such program' >&2; exit 3";
         let said = start(ends, PROMPT).err().unwrap();

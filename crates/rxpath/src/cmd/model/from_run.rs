@@ -8,7 +8,7 @@ use rxpath_record::run::RunReader;
 
 use super::calibration::load_for;
 use crate::cmd::prelude::*;
-use crate::cmd::run::resolved;
+use crate::cmd::scenario::resolved;
 
 /// The scenario of a run, as it was resolved for that run.
 pub(super) fn scenario(manifest: &Manifest) -> Result<Resolved, Failure> {

@@ -8,7 +8,8 @@ use rxpath_model::sim::{self, Parameters, SimulationOutcome, Values};
 use rxpath_record::ledger::Ledger;
 use rxpath_record::verdict::DiagnosisVerdict;
 
-use super::calibration::{load, load_for};
+use super::calibration::load;
+use super::from_run;
 use crate::cmd::lab_error::failure;
 use crate::cmd::prelude::*;
 
