@@ -100,8 +100,8 @@ fn uses(files: &Files) -> Uses<'_> {
     for (module, code) in files.iter().filter(|(module, _)| !module.is_empty()) {
         let module = module.as_str();
         let paths = paths(code);
-        let used = paths.iter().filter_map(|path| target(files, module, path));
-        let others = used.filter(|to| !is_below(module, to) && !is_below(to, module));
+        let targets = paths.iter().filter_map(|path| target(files, module, path));
+        let others = targets.filter(|to| !is_below(module, to) && !is_below(to, module));
         uses.insert(module, others.collect());
     }
     uses

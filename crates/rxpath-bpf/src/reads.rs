@@ -64,9 +64,9 @@ impl Reads {
     ///
     /// **Errors** as those of [`Reads::start`].
     pub fn load(netns: u32, room: u32) -> Result<Self, HostError> {
-        let (root, what) = (Root::host(), "watch who reads sockets");
-        crate::can_run(&root).require(what)?;
-        require_host_pids(&root, what)?;
+        let (host, what) = (Root::host(), "watch who reads sockets");
+        crate::can_run(&host).require(what)?;
+        require_host_pids(&host, what)?;
         let constants = [netns, 0].map(u32::to_ne_bytes).concat();
         Ok(Self { loaded: Loaded::load(&SPEC, &constants, &[("reads", room)])? })
     }
