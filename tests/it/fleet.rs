@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rxpath_core::Envelope;
-use rxpath_tune::verify::{Standing, Verified};
+use rxpath_core::{Envelope, Warning};
+use rxpath_tune::verify::{Standing, UNREAD, UNREADABLE, Verified};
 use serde_json::{Value, json};
 
 use crate::export::installed;
@@ -124,8 +124,8 @@ fn the_query_over_tuned_hosts_has_what_does_not_hold_first() {
         now: now.map(str::to_owned),
         standing,
     };
-    let write = |host: &str, changes: Vec<Verified>| {
-        let answer = Envelope::new("tune-verify", json!({"id": null}), changes, Vec::new());
+    let write = |host: &str, changes: Vec<Verified>, warnings: Vec<Warning>| {
+        let answer = Envelope::new("tune-verify", json!({"id": null}), changes, warnings);
         let file = dir.path().join(format!("tune/{host}.json"));
         fs::write(file, serde_json::to_string_pretty(&answer).unwrap()).unwrap();
     };
@@ -134,15 +134,20 @@ fn the_query_over_tuned_hosts_has_what_does_not_hold_first() {
         change("eth0/rings/rx", Some("4096"), Standing::Holds),
         change("eth1/rings/rx", None, unread),
     ];
-    write("a", of_a.into());
-    write("b.example", vec![change("eth0/rings/rx", Some("512"), Standing::Drifted)]);
-    write("unchanged", Vec::new());
+    write("a", of_a.into(), Vec::new());
+    let of_b = change("eth0/rings/rx", Some("512"), Standing::Drifted);
+    write("b.example", vec![of_b], Vec::new());
+    write("unchanged", Vec::new(), vec![Warning::new("being-applied", "journal 1")]);
+    write("unread", Vec::new(), vec![Warning::new(UNREADABLE, "journal 3: can't be read")]);
+    fs::write(dir.path().join("tune/silent.json"), "").unwrap();
     let rows = rows(&program, "tune.sql", dir.path());
     let of = |key: &str| -> Vec<Value> { rows.iter().map(|row| row[key].clone()).collect() };
-    assert_eq!(of("host"), ["b.example", "a", "a"], "{rows:?}");
-    assert_eq!(of("state"), ["drifted", "unread", "holds"], "{rows:?}");
-    assert_eq!(of("now"), [json!("512"), Value::Null, json!("4096")], "{rows:?}");
-    assert_eq!(of("why"), [Value::Null, json!("no such device"), Value::Null], "{rows:?}");
+    // Hosts whose changes nobody knows are no hosts without changes.
+    assert_eq!(of("host"), ["b.example", "a", "unread", "a"], "{rows:?}");
+    assert_eq!(of("state"), ["drifted", UNREAD, UNREAD, "holds"], "{rows:?}");
+    assert_eq!(of("now"), [json!("512"), Value::Null, Value::Null, json!("4096")], "{rows:?}");
+    let [no_device, no_journal] = ["no such device", "journal 3: can't be read"].map(Value::from);
+    assert_eq!(of("why"), [Value::Null, no_device, no_journal, Value::Null], "{rows:?}");
 }
 
 /// A run of testdata as a host's, changed before it is written.
