@@ -66,7 +66,8 @@ pub fn answer(received: &[u8]) -> HttpResponse {
 
 /// Whether an answer to this has a body. **Source** RFC 9110, 9.3.2: one to `HEAD` has none, and the length of that to `GET`.
 pub(crate) fn wants_body(received: &[u8]) -> bool {
-    !received.starts_with(b"HEAD ")
+    // Empty lines in front of a request are skipped (RFC 9112, 2.2), as `answer` does.
+    !received.trim_ascii_start().starts_with(b"HEAD ")
 }
 
 impl HttpResponse {
@@ -144,7 +145,8 @@ mod tests {
     fn an_answer_to_head_has_the_length_of_the_page_and_no_body() {
         let shown = RenderedPages { metrics: "a 1\n".into(), status: "{}".into() };
         for path in ["/metrics", "/status", "/-/healthy", "/", "/none"] {
-            let [whole, head] = ["GET", "HEAD"].map(|method| {
+            // A client may send an empty line first.
+            let [whole, head, late_head] = ["GET", "HEAD", "\r\nHEAD"].map(|method| {
                 let request = format!("{method} {path} HTTP/1.1\r\nHost: h\r\n\r\n");
                 let (request, shown) = (request.as_bytes(), Some(&shown));
                 String::from_utf8(answer(request).bytes(shown, wants_body(request)).unwrap())
@@ -152,6 +154,7 @@ mod tests {
             });
             let (of_whole, body) = whole.split_once("\r\n\r\n").unwrap();
             assert!(!body.is_empty() && head == format!("{of_whole}\r\n\r\n"), "{path}: {head}");
+            assert_eq!(late_head, head, "{path}");
         }
     }
 
