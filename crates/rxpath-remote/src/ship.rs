@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-use crate::binaries::Binary;
 use crate::scripts;
 
 /// How often a slow transfer says how far it is.
@@ -52,15 +51,15 @@ pub struct Shipment {
 }
 
 impl Shipment {
-    /// Opens the file.
+    /// Opens the file, which has this SHA-256 in hexadecimal.
     ///
     /// # Errors
     /// Which file cannot be read, and why.
-    pub fn of(binary: &Binary) -> Result<Self, String> {
-        let path = binary.path.display();
-        let opened = File::open(&binary.path).and_then(|file| Ok((file.metadata()?.len(), file)));
-        let (bytes, file) = opened.map_err(|error| format!("cannot read {path}: {error}"))?;
-        Ok(Self { file, bytes, hash: binary.hash.clone() })
+    pub fn of(path: &Path, hash: &str) -> Result<Self, String> {
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (bytes, file) =
+            opened.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        Ok(Self { file, bytes, hash: hash.to_owned() })
     }
 
     /// Its size. **Unit** bytes.
@@ -131,9 +130,7 @@ mod tests {
     fn a_file_is_sent_as_long_as_it_was_offered() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"abc").unwrap();
-        let (arch, path) = ("x86_64".to_owned(), file.path().to_owned());
-        let binary = Binary { arch, path, hash: hash(b"abc") };
-        let opened = || Shipment::of(&binary).unwrap();
+        let opened = || Shipment::of(file.path(), &hash(b"abc")).unwrap();
         assert_eq!(opened().offer(), format!("3 {}\n", hash(b"abc")));
         let sent = |shipment: Shipment| {
             let mut to = Vec::new();
@@ -146,8 +143,7 @@ mod tests {
         assert_eq!(sent(longer), (Ok(()), b"abc".to_vec()));
         std::fs::write(file.path(), b"ab").unwrap();
         assert_eq!(sent(shorter), (Err(io::ErrorKind::UnexpectedEof), b"ab".to_vec()));
-        let path = "/nonexistent/rxpath".into();
-        let missing = Shipment::of(&Binary { path, ..binary.clone() }).unwrap_err();
+        let missing = Shipment::of(Path::new("/nonexistent/rxpath"), "").unwrap_err();
         assert!(missing.starts_with("cannot read /nonexistent/rxpath: No such file"), "{missing}");
     }
 

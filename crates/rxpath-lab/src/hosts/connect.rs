@@ -243,7 +243,8 @@ impl Supply for HostSupply<'_> {
         if arch != self.binary.arch {
             self.binary = found(self.alias, arch, self.binaries, self.note)?;
         }
-        let shipment = Shipment::of(&self.binary).map_err(|why| LabError::CannotRun {
+        let Binary { path, hash, .. } = &self.binary;
+        let shipment = Shipment::of(path, hash).map_err(|why| LabError::CannotRun {
             what: format!("{}: {why}", self.alias),
             hint: String::new(),
         })?;

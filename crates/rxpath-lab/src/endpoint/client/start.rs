@@ -267,7 +267,6 @@ impl Start {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use rxpath_remote::Binary;
     use rxpath_remote::ship::hash;
 
     use super::*;
@@ -312,8 +311,7 @@ mod tests {
     impl Supply for OneFile {
         fn program(&mut self, arch: &str) -> Result<Option<Shipment>, LabError> {
             self.said.push(arch.to_owned());
-            let (arch, hash) = (arch.to_owned(), hash(&program()));
-            Ok(Some(Shipment::of(&Binary { arch, path: self.path.clone(), hash }).unwrap()))
+            Ok(Some(Shipment::of(&self.path, &hash(&program())).unwrap()))
         }
 
         fn begins(&mut self, printed: &str) {
