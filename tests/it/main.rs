@@ -36,6 +36,7 @@ mod http;
 mod kept;
 mod list;
 mod model;
+mod modules;
 mod monitoring;
 mod packaged;
 mod parsers;

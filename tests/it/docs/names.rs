@@ -54,9 +54,11 @@ fn alternatives(word: &str) -> Vec<String> {
 
 /// The file or folder that a word names, where it names one of the repository.
 fn place(word: &str) -> Option<PathBuf> {
-    let stands_for_others = |part: &str| {
-        part.contains('*') || part.chars().filter(char::is_ascii_uppercase).count() > 2
+    // `README.md` is a name, `NAME.rs` is not.
+    let is_name = |part: &str| {
+        part.ends_with(".md") || part.chars().filter(char::is_ascii_uppercase).count() <= 2
     };
+    let stands_for_others = |part: &str| part.contains('*') || !is_name(part);
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./-*".contains(c);
     let (first, _) = word.split_once('/').filter(|_| word.chars().all(plain))?;
     let fixed: Vec<&str> = word.split('/').take_while(|part| !stands_for_others(part)).collect();
@@ -144,6 +146,7 @@ fn a_name_that_is_not_there_is_found() {
         missing_paths("tools/miri.sh and rxpath-host/src/lib.rs, rxpath-runs/book.md").is_empty()
     );
     assert!(missing_paths("crates/rxpath/src/cmd/NAME.rs bench/hosts-*.sh").is_empty());
+    assert_eq!(missing_paths("docs/SUMMARY.md, docs/NO-SUCH.md"), ["docs/NO-SUCH.md"]);
     assert_eq!(missing_paths("crates/rxpath-{host,no-such}/src"), ["crates/rxpath-no-such/src"]);
     let known = Known::read();
     assert_eq!(known.missing("--no-such-option=1").as_deref(), Some("--no-such-option"));
