@@ -1,6 +1,6 @@
 //! `rxpath run`: an experiment, in the two-namespace lab by default.
 
-pub mod ended;
+mod ended;
 
 use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;

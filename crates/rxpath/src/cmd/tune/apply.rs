@@ -100,12 +100,13 @@ impl ApplyCommand {
 
     fn print(&self, result: ApplyResult, in_force: bool) -> anyhow::Result<()> {
         let is_json = self.format.is_json();
-        if let Some(why) = result.stopped.as_ref().filter(|_| !is_json) {
-            crate::note!("rxpath: stopped: {why}");
-        }
         let settings = json!({ "plan": self.plan, "force": self.force });
         let answer = Envelope::new("tune-apply", settings, result, Vec::new());
-        output::answer(is_json, &answer, |result| text(result, in_force))
+        output::answer(is_json, &answer, |result| text(result, in_force))?;
+        if let Some(why) = answer.result.stopped.filter(|_| !is_json) {
+            crate::note!("rxpath: stopped: {why}");
+        }
+        Ok(())
     }
 }
 
@@ -137,8 +138,7 @@ pub(super) fn within(time: Nanos) -> Result<Duration, Failure> {
     Err(Failure::usage(format!("--confirm-within {}s: expected 5s to 86400s", within.as_secs())))
 }
 
-/// Carries out a plan that was checked, under the locks that the caller holds. The changes are undone after a time unless
-/// they are confirmed, or also once `holder` has ended.
+/// Starts the watchdog, if the changes have a time, then does as [`carry::carry_out`].
 pub(super) fn carry_out(
     (store, plan): (&Store, &Plan),
     setter: &mut HostSetter,
