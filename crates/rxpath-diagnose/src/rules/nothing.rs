@@ -24,10 +24,9 @@ fn said(view: &View) -> Option<String> {
         return Some(format!("{of}: nothing limits: {}", parts.join("; ")));
     }
     let rate = rate(view.target_pps()?);
-    let loss =
-        if view.possible_losses().is_empty() { "significant loss" } else { "a loss that is sure" };
+    let sure = if view.possible_losses().is_empty() { "" } else { " that is sure" };
     Some(format!(
-        "nothing limits at this rate: the target rate of {rate} was offered and delivered without {loss}"
+        "nothing limits at this rate: the target rate of {rate} was offered and delivered without significant loss{sure}"
     ))
 }
 

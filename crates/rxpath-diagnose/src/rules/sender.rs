@@ -22,7 +22,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     let loss = if view.possible_losses().is_empty() {
         "everything it offered was delivered"
     } else {
-        "nothing surely was lost"
+        "no significant loss is sure"
     };
     let sentence = format!("the {} is the limit: {what} and {loss}", view.sender_name());
     let mut claim = Claim::new(Stage::Sender, Confidence::strong_if(sure), Part::SENDING, sentence)

@@ -219,7 +219,7 @@ fn a_place_that_may_have_lost_datagrams_is_named_in_every_verdict() {
     let (verdict, text) = said(&ring_may_have_lost(40_000));
     assert_eq!(verdict.stage, Stage::Sender, "{text}");
     assert!(text.contains("nothing surely was lost of 300,000 offered"), "{text}");
-    assert!(verdict.sentence.ends_with(" and nothing surely was lost"), "{text}");
+    assert!(verdict.sentence.ends_with(" and no significant loss is sure"), "{text}");
     assert!(verdict.evidence.iter().any(|line| line.text == up_to), "{text}");
     // The target rate was reached.
     let mut reached = ring_may_have_lost(40_000);
@@ -227,8 +227,14 @@ fn a_place_that_may_have_lost_datagrams_is_named_in_every_verdict() {
     reached.target_pps = Some(300_000.0);
     let (verdict, text) = said(&reached);
     assert_eq!((verdict.stage, verdict.confidence), (Stage::Nothing, Confidence::Fair), "{text}");
-    assert!(verdict.sentence.ends_with(" without a loss that is sure"), "{text}");
+    let without = " without significant loss that is sure";
+    assert!(verdict.sentence.ends_with(without), "{text}");
     assert!(verdict.evidence.iter().any(|line| line.text == up_to), "{text}");
+    // A few lost for sure elsewhere: the sentence must not deny them.
+    reached.ledger.drops.push(lost(Place::Qdisc, "tx/qdisc.ens1.root.drops", 9));
+    let (verdict, text) = said(&reached);
+    assert!(text.contains("9 of 300,000 offered"), "{text}");
+    assert!(verdict.sentence.ends_with(without), "{text}");
     // A sure loss elsewhere is the verdict.
     let mut sure = ring_may_have_lost(40_000);
     sure.ledger.drops.push(lost(Place::Qdisc, "tx/qdisc.ens1.root.drops", 9_000));
