@@ -90,8 +90,8 @@ pub enum TrialOutcome {
     Short,
     /// Something else disturbed the trial; it may have been good.
     Void {
-        /// Whether the objectives were met all the same.
-        is_good: bool,
+        /// Whether the objectives were met all the same; `None` if the sender fell short.
+        is_good: Option<bool>,
         /// Share of the load that was lost.
         loss_ratio: f64,
     },
@@ -245,22 +245,25 @@ impl LoadSearch {
         self.trials += 1;
         self.planned_s += now.seconds;
         self.elapsed_s += took_s;
-        let (is_good, loss_ratio) = match outcome {
+        // While everything is disturbed nothing is gained by repeating: trials count until one is not.
+        match outcome {
             TrialOutcome::Void { .. } if self.voids_in_row < VOIDS => {
                 self.voids_in_row += 1;
                 self.voids += 1;
                 return;
             }
-            TrialOutcome::Short => return self.fell_short(now),
-            TrialOutcome::Void { is_good, loss_ratio } => (is_good, loss_ratio),
+            TrialOutcome::Void { .. } => {}
+            _ => self.voids_in_row = 0,
+        }
+        let (is_good, loss_ratio) = match outcome {
+            TrialOutcome::Short | TrialOutcome::Void { is_good: None, .. } => {
+                return self.fell_short(now);
+            }
+            TrialOutcome::Void { is_good: Some(is_good), loss_ratio } => (is_good, loss_ratio),
             TrialOutcome::Good { loss_ratio } => (true, loss_ratio),
             TrialOutcome::Bad { loss_ratio } => (false, loss_ratio),
         };
         self.shorts_in_row = 0;
-        // While everything is disturbed nothing is gained by repeating: trials count until one is not.
-        if !matches!(outcome, TrialOutcome::Void { .. }) {
-            self.voids_in_row = 0;
-        }
         let seen = TrialResult { seconds: now.seconds, is_good, loss_ratio };
         self.load(now.rate).trials.push(seen);
         match self.phase {

@@ -291,7 +291,11 @@ impl Left {
         let explains = |verdict: &&DiagnosisVerdict| {
             verdict.stage != Stage::Nothing || trial.ledger.unit == LedgerUnit::Segment
         };
-        if !matches!(shown.outcome, TrialOutcome::Good { .. } | TrialOutcome::Short) {
+        let failed = matches!(
+            shown.outcome,
+            TrialOutcome::Bad { .. } | TrialOutcome::Void { is_good: Some(false), .. }
+        );
+        if failed {
             let verdict = trial.verdict.as_ref().filter(explains).cloned();
             self.verdicts.entry(key(rate)).or_default().extend(verdict);
         }
@@ -358,6 +362,7 @@ fn at_bound(variant: &Variant, rate: f64, what: &str) -> Variant {
 #[cfg(test)]
 mod tests {
     use rxpath_load::udp::result::ServeResult;
+    use rxpath_record::evidence::WindowEvidence;
 
     use super::*;
 
@@ -418,10 +423,25 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with(" s to go"), "{text}");
-        let void = TrialOutcome::Void { is_good: false, loss_ratio: 0.2 };
-        let shown = Shown { outcome: void, ..shown };
-        let text = |counts| told(&search, &next, (&shown, counts), Protocol::Udp);
-        assert!(text(false).contains(": disturbed, to be repeated, "), "{}", text(false));
-        assert!(text(true).contains(": fails, though disturbed, "), "{}", text(true));
+        let text = |is_good, counts| {
+            let outcome = TrialOutcome::Void { is_good, loss_ratio: 0.2 };
+            told(&search, &next, (&Shown { outcome, ..shown }, counts), Protocol::Udp)
+        };
+        assert!(text(Some(false), false).contains(": disturbed, to be repeated, "));
+        assert!(text(Some(false), true).contains(": fails, though disturbed, "));
+        assert!(text(None, true).contains(": disturbed, and the sender does not reach it, "));
+    }
+
+    #[test]
+    fn a_limit_is_named_by_trials_that_failed_alone() {
+        let verdict = Some(rxpath_diagnose::diagnose(&WindowEvidence::default()));
+        let trial = Trial { verdict, ..Trial::default() };
+        let kept = |is_good| {
+            let mut left = Left::default();
+            let outcome = TrialOutcome::Void { is_good, loss_ratio: 0.2 };
+            left.keep(&trial, 5e3, &Shown { outcome, loss_ratio: 0.2, latency_us: None });
+            left.verdicts.values().flatten().count()
+        };
+        assert_eq!([Some(false), Some(true), None].map(kept), [1, 0, 0]);
     }
 }

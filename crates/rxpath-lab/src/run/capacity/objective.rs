@@ -14,9 +14,8 @@ use crate::trial::result::WorkloadResult;
 /// A sender that offers less than this share of the target rate did not reach it, and of requests: a server that
 /// answers less did not keep up.
 const REACHED_RATIO: f64 = 0.97;
-/// A receiver that reads less than this share of the offered rate less the loss that is allowed falls behind, though a
-/// large buffer hides the loss in a short trial. Below 1, because the ends of the window are those of both programs' own
-/// lines.
+/// A receiver that reads less than this share of the offered rate, less the allowed loss, falls behind, though a large buffer
+/// hides the loss in a short trial. Below 1, because the ends of the window are those of both programs' own lines.
 const KEPT_UP_RATIO: f64 = 0.98;
 /// Share of the window from which a thread counts as busy all the time.
 const BUSY_RATIO: f64 = 0.95;
@@ -194,11 +193,13 @@ impl Objectives {
             Protocol::Udp => self.of_datagrams(trial, target),
             _ => self.of_requests(trial, target, protocol),
         };
-        // In a short window a program that waits for its CPU says nothing.
-        let silent = Shown { outcome: Bad { loss_ratio: 1.0 }, loss_ratio: 1.0, latency_us: None };
+        // In a short window a program that waits for its CPU says nothing. A silent sender is no limit of the receiver.
+        let is_sent = trial.metrics.get("offered_pps").is_some_and(|pps| *pps > 0.0);
+        let outcome = if is_sent { Bad { loss_ratio: 1.0 } } else { Short };
+        let silent = Shown { outcome, loss_ratio: 1.0, latency_us: None };
         let mut shown = shown.or_else(|| trial.void.is_some().then_some(silent))?;
-        if trial.void.is_some() && shown.outcome != Short {
-            let is_good = matches!(shown.outcome, Good { .. });
+        if trial.void.is_some() {
+            let is_good = (shown.outcome != Short).then(|| matches!(shown.outcome, Good { .. }));
             shown.outcome = Void { is_good, loss_ratio: shown.loss_ratio };
         }
         Some(shown)
@@ -370,14 +371,13 @@ mod tests {
 
     #[test]
     fn a_disturbed_trial_is_void_whatever_it_showed() {
-        let void = |delivered, loss| Trial {
-            void: Some("another program".into()),
-            ..datagrams(100.0, delivered, loss)
-        };
-        assert_eq!(of_udp(&void(100.0, 0.0)), Void { is_good: true, loss_ratio: 0.0 });
-        assert_eq!(of_udp(&void(50.0, 0.5)), Void { is_good: false, loss_ratio: 0.5 });
-        let silent = Trial { metrics: BTreeMap::new(), ..void(0.0, 0.0) };
-        assert_eq!(of_udp(&silent), Void { is_good: false, loss_ratio: 1.0 });
+        let of = |made: Trial| of_udp(&Trial { void: Some("another program".into()), ..made });
+        let void = |is_good, loss_ratio| Void { is_good, loss_ratio };
+        assert_eq!(of(datagrams(100.0, 100.0, 0.0)), void(Some(true), 0.0));
+        assert_eq!(of(datagrams(100.0, 50.0, 0.5)), void(Some(false), 0.5));
+        assert_eq!(of(datagrams(90.0, 90.0, 0.0)), void(None, 0.0));
+        assert_eq!(of(trial(&[("offered_pps", 100.0)])), void(Some(false), 1.0));
+        assert_eq!(of(trial(&[])), void(None, 1.0));
     }
 
     #[test]

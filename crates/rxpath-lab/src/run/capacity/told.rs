@@ -21,8 +21,9 @@ pub(super) fn told(
         TrialOutcome::Bad { .. } => "fails",
         TrialOutcome::Short => "the sender does not reach it",
         TrialOutcome::Void { .. } if !counts => "disturbed, to be repeated",
-        TrialOutcome::Void { is_good: true, .. } => "holds, though disturbed",
-        TrialOutcome::Void { is_good: false, .. } => "fails, though disturbed",
+        TrialOutcome::Void { is_good: Some(true), .. } => "holds, though disturbed",
+        TrialOutcome::Void { is_good: Some(false), .. } => "fails, though disturbed",
+        TrialOutcome::Void { is_good: None, .. } => "disturbed, and the sender does not reach it",
     };
     let figure = match shown.latency_us {
         Some(us) => format!("latency {}", Nanos((us * 1e3) as u64)),
