@@ -146,14 +146,15 @@ pub fn rates(view: &View) -> EvidenceLine {
 /// No significant loss.
 pub fn lossless(view: &View) -> EvidenceLine {
     let (lost, offered) = (view.lost_packets(), count(view.offered_packets()));
+    let surely = if view.possible_losses().is_empty() { "" } else { "surely " };
     let text = if lost == 0 {
-        let surely = if view.possible_losses().is_empty() { "" } else { "surely " };
         format!("nothing {surely}was lost of {offered} offered")
     } else if view.raw.watched {
         return strays(view);
     } else {
         let share = percent(view.of_offered(lost));
-        format!("{} of {offered} offered ({share}) lost: too few to be the limit", count(lost))
+        let lost = count(lost);
+        format!("{lost} of {offered} offered ({share}) {surely}lost: too few to be the limit")
     };
     line(text, "ledger")
 }

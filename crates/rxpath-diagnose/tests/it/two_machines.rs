@@ -221,6 +221,12 @@ fn a_place_that_may_have_lost_datagrams_is_named_in_every_verdict() {
     assert!(text.contains("nothing surely was lost of 300,000 offered"), "{text}");
     assert!(verdict.sentence.ends_with(" and no significant loss is sure"), "{text}");
     assert!(verdict.evidence.iter().any(|line| line.text == up_to), "{text}");
+    // A few surely were.
+    let mut few = ring_may_have_lost(40_000);
+    few.ledger.drops.push(lost(Place::Qdisc, "tx/qdisc.ens1.root.drops", 100));
+    let (verdict, text) = said(&few);
+    assert!(verdict.sentence.ends_with(" and no significant loss is sure"), "{text}");
+    assert!(text.contains(") surely lost: too few to be the limit"), "{text}");
     // The target rate was reached.
     let mut reached = ring_may_have_lost(40_000);
     reached.sender_threads[0].running_ratio = 0.5;
