@@ -263,7 +263,10 @@ mod tests {
         // Ten of those that were lost elsewhere are its share. Up to six of those that came were refused.
         assert_eq!(end(Figure::Offered), (60, Some(110)), "{ledger:?}");
         assert_eq!(end(Figure::Delivered), (54, Some(100)), "{ledger:?}");
-        assert!(ledger.is_most(Figure::Offered) && ledger.unaccounted_packets.is_none());
+        assert!(
+            ledger.bound_word(Figure::Offered) == "at most "
+                && ledger.unaccounted_packets.is_none()
+        );
     }
 
     #[test]

@@ -69,14 +69,22 @@ impl Ledger {
         ])
     }
 
-    /// Whether the figure that is shown of an end is its upper bound, of which a part may be of others.
-    pub fn is_most(&self, figure: Figure) -> bool {
+    /// The word before the figure that is shown of an end: none where it is exact, `at least `, `at most ` where a part may be of
+    /// others, `about ` where the end may be less and more.
+    pub fn bound_word(&self, figure: Figure) -> &'static str {
         let shown = match figure {
             Figure::Offered => self.offered_packets,
             Figure::Delivered => self.delivered_packets,
         };
-        let mut bounds = self.inexact.iter().filter(|it| it.figure == figure);
-        bounds.any(|it| it.least_packets < shown && it.most_packets == Some(shown))
+        let bounds = || self.inexact.iter().filter(|it| it.figure == figure);
+        let may_be_less = bounds().any(|it| it.least_packets < shown);
+        let may_be_more = bounds().any(|it| it.most_packets.is_none_or(|most| most > shown));
+        match (may_be_less, may_be_more) {
+            (false, false) => "",
+            (false, true) => "at least ",
+            (true, false) => "at most ",
+            (true, true) => "about ",
+        }
     }
 }
 
@@ -216,6 +224,20 @@ mod tests {
         assert_eq!(of(&[offered(None), delivered]), Some([1.0 - 0.9, 1.0]));
         assert_eq!(of(&[inexact(Figure::Delivered, 800, None)]), Some([0.0, 1.0 - 0.8]));
         assert_eq!(of(&[inexact(Figure::Delivered, 800, Some(1_100))]), Some([0.0, 1.0 - 0.8]));
+    }
+
+    #[test]
+    fn the_word_before_an_end_says_which_bound_is_shown() {
+        let word = |figure, least_packets, most_packets| {
+            let bounds = Inexact { figure, least_packets, most_packets, why: "?".into() };
+            Ledger { offered_packets: 900, inexact: vec![bounds], ..Ledger::default() }
+                .bound_word(Figure::Offered)
+        };
+        assert_eq!(word(Figure::Offered, 900, None), "at least ");
+        assert_eq!(word(Figure::Offered, 0, Some(900)), "at most ");
+        assert_eq!(word(Figure::Offered, 0, None), "about ");
+        assert_eq!(word(Figure::Offered, 0, Some(1_000)), "about ");
+        assert_eq!(word(Figure::Delivered, 0, None), "", "of the other end");
     }
 
     #[test]

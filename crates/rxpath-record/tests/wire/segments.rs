@@ -115,7 +115,7 @@ fn what_the_workload_s_sockets_sent_and_received_is_surely_its_own() {
     assert_eq!(end(Figure::Offered), (1_000, Some(1_300)));
     // Up to 25 of what came to its sockets were refused there.
     assert_eq!(end(Figure::Delivered), (965, Some(1_190)));
-    assert!(ledger.is_most(Figure::Offered), "{ledger:#?}");
+    assert_eq!(ledger.bound_word(Figure::Offered), "at most ", "{ledger:#?}");
 }
 
 #[test]

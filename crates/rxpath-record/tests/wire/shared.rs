@@ -283,7 +283,7 @@ fn what_a_foreign_program_sent_from_a_host_of_others_is_known_within_bounds_only
     assert_eq!(network, between(0, 6), "they may have gone elsewhere");
     let offered = &ledger.inexact[0];
     assert_eq!((offered.least_packets, offered.most_packets), (990, Some(1_000)));
-    assert!(ledger.is_most(offered.figure), "{ledger:#?}");
+    assert_eq!(ledger.bound_word(offered.figure), "at most ", "{ledger:#?}");
     said.path.is_shared = false;
     let ledger = Ledger::from_counters(&said, &moved(&[]));
     assert_eq!(by_place(&ledger), TRUTH, "alone on its host: {ledger:#?}");

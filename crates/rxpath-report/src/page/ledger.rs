@@ -91,8 +91,8 @@ fn closes(ledger: &Ledger) -> Markup {
     let dropped: u64 = ledger.drops.iter().map(|drop| drop.packets).sum();
     html! {
         p.sum {
-            span { (least(ledger, Figure::Offered)) (number::count(ledger.offered_packets)) " offered" }
-            span { "= " (least(ledger, Figure::Delivered)) (number::count(ledger.delivered_packets)) " delivered" }
+            span { (ledger.bound_word(Figure::Offered)) (number::count(ledger.offered_packets)) " offered" }
+            span { "= " (ledger.bound_word(Figure::Delivered)) (number::count(ledger.delivered_packets)) " delivered" }
             span { "+ " (number::count(dropped)) " dropped" }
             span { "+ " (number::count(ledger.in_flight_packets)) " in flight" }
             span.missing[!matches!(ledger.balance(), Balance::Closed | Balance::Within(_))] {
@@ -119,18 +119,6 @@ fn may_be_lost(ledger: &Ledger) -> Markup {
                 (drop.place.words().noun) "."
             }
         }
-    }
-}
-
-/// The mark before a figure that has only bounds.
-fn least(ledger: &Ledger, figure: Figure) -> &'static str {
-    let is_exact = ledger.inexact.iter().all(|inexact| inexact.figure != figure);
-    if is_exact {
-        ""
-    } else if ledger.is_most(figure) {
-        "≤ "
-    } else {
-        "≥ "
     }
 }
 

@@ -247,12 +247,8 @@ pub fn accounted(manifest: &Manifest) -> String {
     let offered: u64 = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum();
     let all = Balances::of(manifest.trials.iter().map(|trial| &trial.ledger));
     let unit = manifest.trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
-    let mut bounds = manifest.trials.iter().filter(|trial| !trial.ledger.inexact.is_empty());
-    let bound = match bounds.next() {
-        Some(trial) if trial.ledger.is_most(Figure::Offered) => "at most ",
-        Some(_) => "at least ",
-        None => "",
-    };
+    let mut words = manifest.trials.iter().map(|trial| trial.ledger.bound_word(Figure::Offered));
+    let bound = words.find(|word| !word.is_empty()).unwrap_or_default();
     let trials = manifest.trials.len();
     let mut text = format!("ledger: {bound}{offered} {unit} offered in {trials} trials");
     if all.unknown < all.ledgers || all.ledgers == 0 {
@@ -275,7 +271,7 @@ mod tests {
     use std::path::Path;
 
     use rxpath_core::Warning;
-    use rxpath_record::ledger::{Drop, RemainderBounds};
+    use rxpath_record::ledger::{Drop, Inexact, RemainderBounds};
     use rxpath_record::run::RunReader;
 
     use super::*;
@@ -304,6 +300,15 @@ mod tests {
             cross_checks: Vec::new(),
         }];
         assert!(accounted(&manifest).contains(", at least 1,000 unaccounted"));
+        // What was read has bounds, what was offered is exact.
+        manifest.trials[0].ledger.inexact = vec![Inexact {
+            figure: Figure::Delivered,
+            least_packets: 0,
+            most_packets: None,
+            why: "?".into(),
+        }];
+        let offered = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum::<u64>();
+        assert!(accounted(&manifest).starts_with(&format!("ledger: {offered} ")));
         let text = where_lost(&manifest, &variant);
         let lost = "lost at network: up to 900,000 datagrams in ";
         assert!(text.contains(lost), "a share would be one number: {text}");
