@@ -20,7 +20,7 @@ pub(crate) const START: &str = concat!(
     "sent() { echo \"@@rxpath-need $(uname -m)\"; read -r z h && [ -n \"$h\" ] || return; ",
     "[ \"$h\" = \"$1\" ] || { there \"$h\" && return; }; ",
     "e=$d/$h; f=$e/rxpath; t=$e/.incoming.$$; ",
-    "(umask 077; LC_ALL=C; export LC_ALL; ",
+    "(umask 077; ",
     "mkdir -p \"$e\" && true >\"$t\" && chmod 700 \"$t\" && ",
     "{ \"$t\" </dev/null || { echo @@rxpath-noexec >&2; false; }; } && echo @@rxpath-send && ",
     "head -c \"$z\" >\"$t\" && s=$(sha256sum <\"$t\") && [ \"${s%% *}\" = \"$h\" ] && ",
@@ -48,8 +48,12 @@ pub(crate) fn offer(bytes: u64, hash: &str) -> String {
 }
 
 /// The remote command line: the script and its words.
+///
+/// `refusals.toml` has the English words of sudo, the shell and its commands. `LANGUAGE` has the language of messages alone, and
+/// wins over `LC_ALL` and `LANG` (gettext(3)). The locale of the endpoint stays the user's. sudo passes `LANGUAGE` on, as `LC_ALL`
+/// (sudoers(5), `env_check`). bash reads it when it starts only.
 pub(crate) fn line(words: &[&str]) -> String {
-    format!("exec /bin/sh -c '{START}' rxpath {}", words.join(" "))
+    format!("exec env LANGUAGE=C /bin/sh -c '{START}' rxpath {}", words.join(" "))
 }
 
 #[cfg(test)]
@@ -72,6 +76,8 @@ mod tests {
     const BUILD: &str = "0.1.0-0123456789ab";
     /// The shells whose words the script has; of those that a machine lacks, the others stand.
     const SHELLS: [&str; 4] = ["/bin/sh", "/bin/dash", "/bin/bash", "/bin/busybox sh"];
+    /// The locale of the user.
+    const LOCALE: &str = "C.UTF-8";
     /// Says how it was started.
     const PROGRAM: &[u8] = b"#!/bin/sh\necho started $* $(umask) ${LC_ALL:-none}\n";
 
@@ -93,6 +99,8 @@ mod tests {
         let mut child = Command::new("sh")
             .args(["-c", &line])
             .env("PATH", format!("{}:/usr/bin:/bin", programs.display()))
+            .env("LC_ALL", LOCALE)
+            .env("LANGUAGE", "fr")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -144,8 +152,9 @@ mod tests {
         let first = start("-", &whole);
         let again = start("-", b"");
         assert!(again.starts_with("started endpoint 0"), "{shell}: {again}");
-        // Neither umask nor locale of the storing are the endpoint's.
+        // The umask of the storing is not the endpoint's; the locale is the user's.
         assert_eq!(first, format!("{asks}{again}"), "{shell}");
+        assert!(again.ends_with(&format!(" {LOCALE}\n")), "{shell}: {again}");
         assert!(start("lab", b"").starts_with("started endpoint --netns lab 0"), "{shell}");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let copy = at.join(&hash).join("rxpath");
@@ -174,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn root_needs_no_sudo_and_others_get_it_only_where_it_is_wanted() {
+    fn root_needs_no_sudo_and_others_get_it_only_where_it_is_wanted_in_english() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("cache");
         let at = at.to_str().unwrap();
@@ -186,12 +195,12 @@ mod tests {
         let endpoint = b"#!/bin/sh\necho started\n";
         let hash = crate::ship::hash(endpoint);
         run(&[&hash, at, "user", "-", BUILD], &sent(endpoint));
-        program("sudo", "shift 2; echo by sudo; exec \"$@\"");
+        program("sudo", "shift 2; echo by sudo $LANGUAGE $LC_ALL; exec \"$@\"");
         let start = |uid: &str, user: &str| {
             program("id", &format!("echo {uid}"));
             run_with(dir.path(), &[&hash, at, user, "-", BUILD], b"")
         };
-        assert_eq!(start("1000", "sudo"), "by sudo\nstarted\n");
+        assert_eq!(start("1000", "sudo"), format!("by sudo C {LOCALE}\nstarted\n"));
         assert_eq!(start("0", "sudo"), "started\n");
         assert_eq!(start("1000", "user"), "started\n");
     }
