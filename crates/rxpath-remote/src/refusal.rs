@@ -198,6 +198,9 @@ mod tests {
         let late = RefusingHost { waited_s: Some(30), ..host };
         let what = "sut: the endpoint did not start within 30 s; ssh and the shell there said: ";
         assert_eq!(refusal(&late, "Welcome.").text, format!("{what}Welcome."));
+        // Nobody said it, and the transfer may have taken longer than a step.
+        let cut = "the copy of rxpath did not arrive whole";
+        assert_eq!(refusal(&late, cut).text, format!("sut: {cut}"));
     }
 
     #[test]
@@ -232,6 +235,11 @@ mod tests {
                 "rxpath: 1: exec: sudo: not found",
                 "sut: observe.steal needs root there, and there is no sudo",
                 "log in as root",
+            ),
+            (
+                "sudo: unable to resolve host sut: Name or service not known\n/d/rxpath: version `GLIBC_2.34' not found",
+                "sut: its C library is older than the one this binary was built with: /d/rxpath: version `GLIBC_2.34' not found",
+                "make static",
             ),
             (
                 "rxpath: 1: sha256sum: not found",
