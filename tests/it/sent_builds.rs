@@ -125,6 +125,10 @@ fn a_build_for_the_host_is_sent_before_the_program_itself() {
     assert!(String::from_utf8_lossy(&first.stdout).contains("\"rxpath/doctor/"), "{first:?}");
     assert!(!told(&site.doctor(&[])).contains("sending"), "it is there");
     assert_eq!((site.copies(), site.connections()), (2, 2));
+    // A greeting without an end of its line.
+    site.ssh("printf Welcome; exec sh -c \"$line\"");
+    let greeted = site.doctor(&[]);
+    assert!(String::from_utf8_lossy(&greeted.stdout).contains("\"rxpath/doctor/"), "{greeted:?}");
     // What was given comes first.
     let given = site.build("given", "@@rxpath-build", "@@rxpath-build");
     fs::write(&given, [fs::read(&given).unwrap(), b"more".to_vec()].concat()).unwrap();

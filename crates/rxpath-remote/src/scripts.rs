@@ -6,13 +6,15 @@
 /// Becomes the endpoint whose hash is `$1`, from directory `$2` (`-`: the cache), as root if `$3` is `sudo`, in network
 /// namespace `$4` (`-`: none); else an installed rxpath whose build id is `$5`.
 ///
+/// It first ends the line of a login shell's greeting, which may have no end: what follows is read by lines.
+///
 /// If neither is there, it prints which installed one it passed over, and [`NEED`]. Then it reads the line of [`offer`], by
 /// `read`, which takes no byte behind it; without one it ends. A program with the offered hash that is there is started.
 /// Else it runs an empty file in the directory: on a file system that lets no program run, nothing is sent. Then it prints
 /// [`SEND`], stores so many bytes of standard input and becomes the endpoint. What failed leaves nothing but the directory,
 /// and [`NOT_STORED`] is printed.
 pub(crate) const START: &str = concat!(
-    "d=$2; [ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; ",
+    "echo; d=$2; [ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; ",
     "there() { f=$d/$1/rxpath; s=; [ -f \"$f\" ] && s=$(sha256sum <\"$f\"); [ \"${s%% *}\" = \"$1\" ]; }; ",
     "installed() { f=$(command -v rxpath) || return; ",
     "b=$(\"$f\" endpoint --identify </dev/null 2>/dev/null); ",
@@ -90,8 +92,9 @@ mod tests {
         printed(&output((programs, SHELLS[0]), words, input))
     }
 
+    /// Behind the end of the greeting's line.
     fn printed(output: &Output) -> String {
-        String::from_utf8(output.stdout.clone()).unwrap()
+        String::from_utf8(output.stdout.clone()).unwrap().strip_prefix('\n').unwrap().to_owned()
     }
 
     fn output((programs, shell): (&Path, &str), words: &[&str], input: &[u8]) -> Output {

@@ -75,7 +75,7 @@ pub fn not_stored(printed: &str) -> Option<&str> {
 
 /// What others than START printed: a login shell's greeting.
 pub fn greeting(printed: &str) -> String {
-    let others = printed.lines().filter(|line| !line.starts_with(scripts::OWN));
+    let others = printed.lines().filter(|line| !line.is_empty() && !line.starts_with(scripts::OWN));
     others.collect::<Vec<_>>().join("\n")
 }
 
@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn the_lines_of_the_script_are_distinguished_from_a_greeting() {
-        let printed = "Welcome.\n@@rxpath-need x86_64\n@@rxpath-send\nBye.\n@@rxpath-not-stored /d";
+        let printed =
+            "Welcome.\n\n@@rxpath-need x86_64\n@@rxpath-send\nBye.\n@@rxpath-not-stored /d";
         assert_eq!(greeting(printed), "Welcome.\nBye.");
         assert_eq!((not_stored(printed), not_stored("/d")), (Some("/d"), None));
         assert!(takes_program("@@rxpath-send") && !takes_program("@@rxpath-sender"));
