@@ -56,7 +56,7 @@ fn alternatives(word: &str) -> Vec<String> {
 fn place(word: &str) -> Option<PathBuf> {
     // `README.md` is a name, `NAME.rs` is not.
     let is_name = |part: &str| {
-        part.ends_with(".md") || part.chars().filter(char::is_ascii_uppercase).count() <= 2
+        part.contains(".md") || part.chars().filter(char::is_ascii_uppercase).count() <= 2
     };
     let stands_for_others = |part: &str| part.contains('*') || !is_name(part);
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./-*".contains(c);

@@ -199,7 +199,7 @@ impl Objectives {
         let silent = Shown { outcome, loss_ratio: 1.0, latency_us: None };
         let mut shown = shown.or_else(|| trial.void.is_some().then_some(silent))?;
         if trial.void.is_some() {
-            let is_good = (shown.outcome != Short).then(|| matches!(shown.outcome, Good { .. }));
+            let is_good = (shown.outcome != Short).then_some(matches!(shown.outcome, Good { .. }));
             shown.outcome = Void { is_good, loss_ratio: shown.loss_ratio };
         }
         Some(shown)
