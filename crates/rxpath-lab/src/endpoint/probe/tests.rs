@@ -4,9 +4,12 @@ use super::*;
 
 const NONCE: &str = "0123456789abcdef";
 
-/// A port that nobody has.
-fn free(tcp: bool) -> SocketAddr {
-    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+/// Tries on a busy machine, where a thread may wait longer than a host for an answer.
+const TRIES: usize = 50;
+
+/// A free port. Each test has a loopback address of its own: no other test takes the port while it is closed.
+fn free(address: &str, tcp: bool) -> SocketAddr {
+    let any = SocketAddr::new(address.parse().unwrap(), 0);
     if tcp {
         TcpListener::bind(any).unwrap().local_addr().unwrap()
     } else {
@@ -26,12 +29,18 @@ fn ask(to: SocketAddr, tcp: bool, nonce: &str) -> ProbeSend {
     }
 }
 
+/// Sends probes until all are answered.
+fn answered_datagrams(ask: &ProbeSend) {
+    let mut tries = (0..TRIES).map(|_| datagrams(ask).unwrap());
+    let sent = tries.find(|sent| sent.answered == ask.sizes).expect("answers to all");
+    assert_eq!(sent.refused, None);
+}
+
 #[test]
 fn datagrams_with_the_secret_are_answered_and_others_are_not() {
-    let at = free(false);
+    let at = free("127.0.81.1", false);
     let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
-    let sent = datagrams(&ask(at, false, NONCE)).unwrap();
-    assert_eq!((sent.answered, sent.refused), (vec![64, 1_400], None));
+    answered_datagrams(&ask(at, false, NONCE));
     let other = datagrams(&ask(at, false, "fedcba9876543210")).unwrap();
     assert_eq!(other.answered, Vec::<u32>::new());
     let heard = probes.end();
@@ -45,10 +54,12 @@ fn datagrams_with_the_secret_are_answered_and_others_are_not() {
 
 #[test]
 fn clocks_are_compared_by_the_answers_to_datagrams() {
-    let at = free(false);
+    let at = free("127.0.81.2", false);
     let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
-    let made = exchanges(&ProbeSend { sizes: vec![0; 20], ..ask(at, false, NONCE) }).unwrap();
-    assert_eq!(made.len(), 20);
+    let twenty = ProbeSend { sizes: vec![0; 20], ..ask(at, false, NONCE) };
+    // Late answers are left out, and a comparison has its limit of time.
+    let mut tries = (0..TRIES).map(|_| exchanges(&twenty).unwrap());
+    let made = tries.find(|made| made.len() == 20).expect("20 answers in one comparison");
     for exchange in made {
         let Exchange { asked_ns, there, back_ns } = exchange;
         // Both ends have one clock.
@@ -61,19 +72,25 @@ fn clocks_are_compared_by_the_answers_to_datagrams() {
 
 #[test]
 fn a_datagram_that_is_not_answered_does_not_end_the_comparison() {
-    let at = free(false);
-    let socket = ProbeSocket::bind(at).unwrap();
+    // An answer that comes late is none either.
+    assert!((0..TRIES).any(|_| compares_after_a_loss()), "no answer after the loss");
+}
+
+/// Whether there were answers although the first datagram had none.
+fn compares_after_a_loss() -> bool {
+    let socket = ProbeSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let at = socket.local().unwrap();
     let stop = Arc::<AtomicBool>::default();
     let until = Arc::clone(&stop);
     let answering = std::thread::spawn(move || {
-        let lost = socket.receive(&mut [0; 256], CONNECT_LIMIT).unwrap();
+        let lost = socket.receive(&mut [0; 256], 20 * CONNECT_LIMIT).unwrap();
         answer_datagrams(&socket, NONCE.as_bytes(), ArrivalClock::start(), &until);
         lost.is_some()
     });
     let made = exchanges(&ProbeSend { sizes: vec![0; 5], ..ask(at, false, NONCE) }).unwrap();
     stop.store(true, Ordering::Relaxed);
     assert!(answering.join().unwrap(), "the first one came");
-    assert!(!made.is_empty(), "{made:?}");
+    !made.is_empty()
 }
 
 #[test]
@@ -88,10 +105,11 @@ fn an_end_that_reads_late_notes_when_the_datagram_came() {
     let socket = || ProbeSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let (asking, answering) = (socket(), socket());
     let nonce = NONCE.as_bytes();
-    let probe = [nonce, &[0; STAMP]].concat();
-    let begin = [answer_to(nonce, probe.len() as u32), vec![0; STAMP]].concat();
-    let deadline = Instant::now() + 20 * ANSWER_LIMIT;
-    loop {
+    for number in 0..TRIES as u64 {
+        // A late answer to an earlier one is passed over.
+        let stamp = number.to_be_bytes();
+        let probe = [nonce, &stamp].concat();
+        let begin = [answer_to(nonce, probe.len() as u32), stamp.to_vec()].concat();
         let arrivals = ArrivalClock::start();
         asking.send(&probe, answering.local().unwrap()).unwrap();
         // why: a program that the scheduler lets wait.
@@ -105,29 +123,31 @@ fn an_end_that_reads_late_notes_when_the_datagram_came() {
             answer
         });
         // The kernel begins to stamp a moment after the first socket asked for it.
-        if clock_pair(&answer.unwrap().rest).unwrap().got_ns < late_ns {
+        if answer.is_some_and(|it| clock_pair(&it.rest).unwrap().got_ns < late_ns) {
             return;
         }
-        assert!(Instant::now() < deadline, "the program's own reading each time");
     }
+    panic!("no answer, or the program's own reading each time");
 }
 
 #[test]
 fn many_at_once_are_sent_without_a_wait() {
-    let at = free(false);
+    let at = free("127.0.81.3", false);
     let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
     let burst = ProbeSend { sizes: vec![64; 50], waits: false, ..ask(at, false, NONCE) };
     assert_eq!(datagrams(&burst).unwrap(), SentProbes::default());
     // Behind them in the queue of the same socket.
-    datagrams(&ask(at, false, NONCE)).unwrap();
+    answered_datagrams(&ask(at, false, NONCE));
     assert!(probes.end().len() >= 52);
 }
 
 #[test]
 fn a_connection_with_the_secret_is_answered_and_the_port_can_be_taken_at_once() {
-    let at = free(true);
+    let at = free("127.0.81.4", true);
     let mut probes = HostProbes(Some(Listening::start(at, (true, 1), NONCE.into()).unwrap()));
-    assert_eq!(connection(&ask(at, true, NONCE)).answered, [64, 1_400]);
+    let asked = ask(at, true, NONCE);
+    // The answering end closes a connection that is silent for a moment.
+    assert!((0..TRIES).any(|_| connection(&asked).answered == [64, 1_400]), "no answer");
     let other = connection(&ask(at, true, "fedcba9876543210"));
     assert!(other.answered.is_empty() && other.refused.is_some(), "{other:?}");
     assert_eq!(probes.end().len(), 1);
