@@ -5,6 +5,10 @@
 
 mod binaries;
 mod destination;
+#[cfg(test)]
+#[allow(dead_code, reason = "no test here copies a program")]
+#[path = "../../../tests/support/executable.rs"]
+mod executable;
 pub mod inventory;
 mod program;
 mod refusal;

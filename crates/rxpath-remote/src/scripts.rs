@@ -67,6 +67,7 @@ mod tests {
     use std::process::{Command, Output, Stdio};
 
     use super::*;
+    use crate::executable;
     use crate::refusal::{RefusingHost, refusal};
     use crate::ssh::{not_stored, passed_over};
 
@@ -191,9 +192,7 @@ mod tests {
         let at = dir.path().join("cache");
         let at = at.to_str().unwrap();
         let program = |name: &str, text: &str| {
-            let path = dir.path().join(name);
-            fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            executable::write(&dir.path().join(name), format!("#!/bin/sh\n{text}\n"));
         };
         let endpoint = b"#!/bin/sh\necho started\n";
         let hash = crate::ship::hash(endpoint);
@@ -215,8 +214,7 @@ mod tests {
         let at = at.to_str().unwrap();
         // Takes the right to run a file away, as a file system that is mounted noexec does.
         let chmod = dir.path().join("chmod");
-        fs::write(&chmod, "#!/bin/sh\nexec /bin/chmod 600 \"$2\"\n").unwrap();
-        fs::set_permissions(&chmod, fs::Permissions::from_mode(0o755)).unwrap();
+        executable::write(&chmod, "#!/bin/sh\nexec /bin/chmod 600 \"$2\"\n");
         let hash = crate::ship::hash(b"program");
         let offer = offer(7, &hash);
         let words = [hash.as_str(), at, "user", "-", BUILD];
@@ -240,8 +238,7 @@ mod tests {
             let text = format!(
                 "#!/bin/sh\n[ \"$2\" = --identify ] && {{ cat; echo {build}; exit; }}\necho installed \"$@\"\ncat\n"
             );
-            fs::write(&installed, text).unwrap();
-            fs::set_permissions(&installed, fs::Permissions::from_mode(0o755)).unwrap();
+            executable::write(&installed, text);
             let hash = "0".repeat(64);
             run_with(dir.path(), &[&hash, at, "user", "lab", BUILD], b"the input")
         };
