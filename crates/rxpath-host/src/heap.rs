@@ -22,6 +22,12 @@ mod tests {
 
     #[test]
     fn freed_memory_below_memory_in_use_goes_back_to_the_kernel() {
+        // Other tests take memory meanwhile.
+        assert!((0..20).any(|_| is_most_released()));
+    }
+
+    /// Whether most of 64 MB goes back that are freed.
+    fn is_most_released() -> bool {
         let resident_pages = || -> u64 {
             let text = std::fs::read_to_string("/proc/self/statm").unwrap();
             text.split_whitespace().nth(1).unwrap().parse().unwrap()
@@ -35,8 +41,7 @@ mod tests {
         assert!(release());
         let after = resident_pages();
         assert_eq!(last.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 32 << 10);
-        // 64 MB were freed; what other tests take meanwhile is less than half of it.
         let page_bytes = 4096;
-        assert!(before.saturating_sub(after) * page_bytes > 32 << 20, "{before} to {after} pages");
+        before.saturating_sub(after) * page_bytes > 32 << 20
     }
 }

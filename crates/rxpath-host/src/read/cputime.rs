@@ -140,19 +140,20 @@ mod tests {
     #[test]
     fn this_host_adds_up() {
         let root = Root::host();
-        let first = CpuTimes::read(&root).unwrap();
-        let start = Instant::now();
-        while start.elapsed().as_millis() < 120 {
-            std::hint::spin_loop();
-        }
-        let span = CpuTimes::read(&root).unwrap().since(&first);
-        assert!(span.unknown.is_empty());
-        assert!(span.cpus.iter().any(|cpu| cpu.busy_ratio() > 0.3), "{span:?}");
-        assert!(
-            span.cpus
-                .iter()
-                .all(|cpu| near(cpu.busy_ratio() + cpu.idle_ratio + cpu.steal_ratio, 1.0))
-        );
+        let is_busy_seen = || {
+            let first = CpuTimes::read(&root).unwrap();
+            let start = Instant::now();
+            while start.elapsed().as_millis() < 120 {
+                std::hint::spin_loop();
+            }
+            let span = CpuTimes::read(&root).unwrap().since(&first);
+            assert!(span.unknown.is_empty());
+            let sum = |cpu: &CpuUse| cpu.busy_ratio() + cpu.idle_ratio + cpu.steal_ratio;
+            assert!(span.cpus.iter().all(|cpu| near(sum(cpu), 1.0)), "{span:?}");
+            span.cpus.iter().any(|cpu| cpu.busy_ratio() > 0.3)
+        };
+        // A hypervisor may take the CPU away.
+        assert!((0..50).any(|_| is_busy_seen()));
     }
 
     proptest! {

@@ -153,9 +153,14 @@ mod tests {
         });
         assert!(monotonic_ns() >= soon_ns);
         let ahead = Ahead::armed([far_ns, far_ns + 5]);
-        let mut times = 0;
-        let passed = Ahead::armed([monotonic_ns() + 30_000_000, far_ns]);
-        assert!(passed.wait_and(Duration::ZERO, &never, || times += 1).is_ok() && times > 0);
+        let acts_meanwhile = || {
+            let mut times = 0;
+            let passed = Ahead::armed([monotonic_ns() + 30_000_000, far_ns]);
+            assert!(passed.wait_and(Duration::ZERO, &never, || times += 1).is_ok());
+            times > 0
+        };
+        // A busy machine may not get there before the begin.
+        assert!((0..50).any(|_| acts_meanwhile()));
         // An hour before its begin is now.
         let before = Duration::from_nanos(hour_ns);
         assert_eq!(ahead.wait(before, &never).unwrap(), [far_ns, far_ns + 5]);

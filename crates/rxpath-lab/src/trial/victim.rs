@@ -229,27 +229,29 @@ mod tests {
     use super::super::unreaped::{Life, life};
     use super::*;
 
-    fn victim(words: &[&str]) -> Running {
+    /// Longer than any command here takes on a busy machine.
+    const MINUTE: Nanos = Nanos::from_secs(60);
+
+    fn victim(words: &[&str], measure: Nanos) -> Running {
         let command = words.iter().map(|word| (*word).to_owned()).collect();
-        let victim = Victim { cpu: 0, command };
-        victim.start(Nanos(1_000_000_000), None).unwrap()
+        Victim { cpu: 0, command }.start(measure, None).unwrap()
     }
 
     #[test]
     fn a_command_that_knows_the_window_is_waited_for_and_its_output_is_read() {
         let line = "Doing x ops for {seconds}s on 16 size blocks: 7 x ops in 0.50s";
         let script = format!("sleep 0.3; echo '{line}'");
-        let ended = victim(&["sh", "-c", &script]).finish().unwrap();
+        let ended = victim(&["sh", "-c", &script], MINUTE).finish().unwrap();
         let mut warnings = Vec::new();
         let record = ended.record(0, &[], &mut warnings);
-        assert_eq!((record.row.claims[0].asked_s, record.row.claims[0].work_count), (1.0, 7));
-        assert!(record.row.asked_s > 0.29 && record.command.contains("for 1s"), "{record:?}");
-        assert_eq!(warnings[0].code, "victim-ended", "it ended before the second was over");
+        assert_eq!((record.row.claims[0].asked_s, record.row.claims[0].work_count), (60.0, 7));
+        assert!(record.row.asked_s > 0.29 && record.command.contains("for 60s"), "{record:?}");
+        assert_eq!(warnings[0].code, "victim-ended", "it ended before the minute was over");
     }
 
     #[test]
     fn a_command_that_does_not_know_the_window_ends_with_it() {
-        let Running::Command(program) = victim(&["sleep", "1000"]) else { unreachable!() };
+        let Running::Command(program) = victim(&["sleep", "1000"], MINUTE) else { unreachable!() };
         let pid = program.child.id();
         let ended = Running::Command(program).finish().unwrap();
         assert_eq!(life(pid), Life::Running);
@@ -259,20 +261,24 @@ mod tests {
 
     #[test]
     fn a_command_that_ends_early_was_there_until_its_end() {
-        let begun = Instant::now();
-        let running = victim(&["true"]);
-        wait_for_end(running.pid().unwrap() as u32);
-        // why: the window goes on after the end of the command.
-        std::thread::sleep(Duration::from_millis(300));
-        let mut warnings = Vec::new();
-        let record = running.finish().unwrap().record(0, &[], &mut warnings);
-        assert!(record.row.asked_s + 0.1 < begun.elapsed().as_secs_f64(), "{record:?}");
-        assert_eq!(warnings[0].code, "victim-ended");
+        let ends_before_its_window = || {
+            let begun = Instant::now();
+            let running = victim(&["true"], MINUTE);
+            wait_for_end(running.pid().unwrap() as u32);
+            // why: the window goes on after the end of the command.
+            std::thread::sleep(Duration::from_millis(300));
+            let mut warnings = Vec::new();
+            let record = running.finish().unwrap().record(0, &[], &mut warnings);
+            assert_eq!(warnings[0].code, "victim-ended");
+            record.row.asked_s + 0.1 < begun.elapsed().as_secs_f64()
+        };
+        // A busy machine may note the end late.
+        assert!((0..20).any(|_| ends_before_its_window()));
     }
 
     #[test]
     fn a_command_that_fails_says_why() {
-        let running = victim(&["sh", "-c", "echo no such digest; exit 3; {seconds}"]);
+        let running = victim(&["sh", "-c", "echo no such digest; exit 3; {seconds}"], MINUTE);
         let error = running.finish().err().unwrap().to_string();
         assert!(error.contains("victim") && error.contains("no such digest"), "{error}");
     }

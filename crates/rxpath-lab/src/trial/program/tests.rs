@@ -14,7 +14,7 @@ fn shell(script: &str) -> Program {
     Program::adopt("test", Protocol::Udp, Started::local(Box::new(child))).unwrap()
 }
 
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_whole_conversation() {
