@@ -185,12 +185,17 @@ fn line(root: &Root, cpu: u32) -> Result<softnet::CpuLine, HostError> {
     line.ok_or_else(|| HostError::Missing { path: softnet::PATH.into() })
 }
 
+/// Held by a test that pins a thread, and by that of the meter, which moves all threads of the process.
+#[cfg(test)]
+pub(crate) static PINNING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_meter_sees_its_own_time_and_no_more() {
+        let _alone = PINNING.lock();
         let cpu = thread::allowed_cpus().unwrap().0[0];
         let allowed = thread::affinity(0).unwrap();
         let meter = Meter::start(cpu, Beside::Softirq).unwrap();

@@ -112,6 +112,7 @@ mod tests {
 
     use super::*;
     use crate::endpoint::said::Said;
+    use crate::meter::PINNING;
 
     #[test]
     fn lines_in_both_directions_and_work_in_between_are_counted() {
@@ -136,6 +137,7 @@ mod tests {
 
     #[test]
     fn the_cpu_of_a_thread_counts_once_it_runs() {
+        let _alone = PINNING.lock();
         let (wake, woken) = channel::<()>();
         let (say, said) = channel();
         let cpu = *thread::allowed_cpus().unwrap().0.last().unwrap();
