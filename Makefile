@@ -33,7 +33,7 @@ help:
 
 build:
 	@tools/setup.sh build
-	@[ -x $(RXPATH) ] || echo 'building rxpath: about 6 minutes on two CPUs the first time'
+	@[ -x $(RXPATH) ] || echo 'building rxpath: about 5 minutes on two CPUs the first time'
 	$(CARGO) build --release $$(tools/features.sh)
 
 demo: build
