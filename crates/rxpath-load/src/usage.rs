@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::thread::CpuTime;
+use crate::engine::thread::{CpuTime, RunAndWait};
 use crate::engine::{clock, thread};
 use crate::tally::Tally;
 
@@ -35,6 +35,8 @@ pub(crate) struct UsageMeter {
     asked_cpu: Option<u32>,
     start_ns: u64,
     cpu: CpuTime,
+    schedstat: RunAndWait,
+    /// Time run and time waited for a CPU, at the start. **Unit** ns.
     run_and_wait: Option<(u64, u64)>,
     seen_cpus: Vec<u32>,
 }
@@ -51,11 +53,13 @@ pub(crate) struct Waited {
 impl UsageMeter {
     /// Begins now, on the worker's thread.
     pub(crate) fn new(asked_cpu: Option<u32>) -> Self {
+        let schedstat = RunAndWait::of_this_thread();
         Self {
             asked_cpu,
             start_ns: clock::now_ns(),
             cpu: thread::cpu_time(),
-            run_and_wait: thread::run_and_wait_ns(),
+            run_and_wait: schedstat.read_ns(),
+            schedstat,
             // Room for more CPUs than a thread visits; further ones are not noted.
             seen_cpus: Vec::with_capacity(64),
         }
@@ -65,7 +69,7 @@ impl UsageMeter {
     pub(crate) fn restart(&mut self) {
         self.start_ns = clock::now_ns();
         self.cpu = thread::cpu_time();
-        self.run_and_wait = thread::run_and_wait_ns();
+        self.run_and_wait = self.schedstat.read_ns();
     }
 
     /// Notes that something was sent or received at this instant.
@@ -92,7 +96,7 @@ impl UsageMeter {
     pub(crate) fn end(self, tally: &Tally) -> (ThreadUsage, Waited) {
         let used = thread::cpu_time().since(self.cpu);
         let before_first = tally.first_ns.get().saturating_sub(self.start_ns);
-        let waited = self.run_and_wait.zip(thread::run_and_wait_ns()).map(|(before, after)| {
+        let waited = self.run_and_wait.zip(self.schedstat.read_ns()).map(|(before, after)| {
             let runqueue = after.1 - before.1;
             let blocked = (clock::now_ns() - self.start_ns)
                 .saturating_sub(after.0 - before.0 + runqueue)

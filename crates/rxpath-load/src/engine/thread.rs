@@ -2,8 +2,10 @@
 //!
 //! Placing a thread is the host layer's (`rxpath_host::read::thread`).
 
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use nix::sys::signal::{SigEvent, SigevNotify, Signal};
@@ -84,13 +86,28 @@ pub fn cpu_clock_ns(tid: i32) -> u64 {
     }
 }
 
-/// Time this thread ran and time it waited for a CPU. **Unit** ns.
+/// Time that the thread which opened it ran, and time that it waited for a CPU.
 ///
-/// **Source** `/proc/thread-self/schedstat`; `None` where the kernel does not keep it.
-pub fn run_and_wait_ns() -> Option<(u64, u64)> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let mut words = text.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
-    Some((words.next()??, words.next()??))
+/// **Source** `/proc/thread-self/schedstat`. The file stays open: to find it by its name takes longer than to read it, and a sender
+/// reads it between its start and its first datagram.
+#[derive(Debug)]
+pub struct RunAndWait(Option<File>);
+
+impl RunAndWait {
+    /// That of the calling thread.
+    pub fn of_this_thread() -> Self {
+        Self(File::open("/proc/thread-self/schedstat").ok())
+    }
+
+    /// Both until now; `None` where the kernel does not keep them. **Unit** ns.
+    pub fn read_ns(&self) -> Option<(u64, u64)> {
+        // Three numbers of at most 20 digits.
+        let mut bytes = [0; 64];
+        let length = self.0.as_ref()?.read_at(&mut bytes, 0).ok()?;
+        let text = std::str::from_utf8(&bytes[..length]).ok()?;
+        let mut words = text.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
+        Some((words.next()??, words.next()??))
+    }
 }
 
 extern "C" fn nothing(_: libc::c_int) {}
@@ -141,6 +158,18 @@ mod tests {
     /// User and system together.
     fn total_ns(time: CpuTime) -> u64 {
         time.user_ns + time.system_ns
+    }
+
+    #[test]
+    fn the_time_that_a_thread_ran_grows_from_reading_to_reading() {
+        let schedstat = RunAndWait::of_this_thread();
+        let (before, waited) = schedstat.read_ns().unwrap();
+        let by_clock = cpu_clock_ns(id());
+        while cpu_clock_ns(id()) < by_clock + 20_000_000 {}
+        let (after, waited_since) = schedstat.read_ns().unwrap();
+        // The kernel adds the current turn at its tick, of 10 ms at most.
+        assert!(after >= before + 10_000_000, "{before} to {after}");
+        assert!(waited_since >= waited);
     }
 
     #[test]
