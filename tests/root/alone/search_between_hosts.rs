@@ -42,7 +42,9 @@ fn a_buffer_that_is_too_small_is_found_between_hosts() {
     let result = schema::result("tune-auto", &text);
     let kept = result["found"]["kept"].as_array().unwrap();
     assert!(kept.iter().any(|one| one["name"] == "larger receive buffer"), "{result}");
-    assert!(result["found"]["gain"]["interval"]["low"].as_f64().unwrap() > 1.2, "{result}");
+    // 1.7 times the goodput; five pairs of 100 ms say no more than that it is a gain.
+    let gain = &result["found"]["gain"]["interval"];
+    assert!(gain["low"].as_f64() > Some(1.0) && gain["high"].as_f64() > Some(1.3), "{result}");
     // The plan was made on the receiver's host: an option of the service is no step of it.
     assert!(result["plan"]["left_out"][0]["why"].as_str().unwrap().contains("of the service"));
 }
