@@ -26,7 +26,7 @@ help:
 	@echo 'make package-test  installs, upgrades, swaps and purges these .deb in fresh Debian systems, and the .rpm by rpm --root (root; SUITES="bookworm")'
 	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page also over TLS, a fleet, the workflows (root; minutes; downloads their tools once)'
 	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; two hours; ROWS="cost steal")'
-	@echo 'make bench-hosts  whether experiments between hosts reach their goals: clocks, kills, planted losses, 32 hosts, livelock (root, a quiet machine; 2 hours; ROWS="clocks kills" ROUNDS=20)'
+	@echo 'make bench-hosts  whether experiments between hosts reach their goals: clocks, kills, planted losses, 32 hosts, livelock, rates of the lab (root, a quiet machine; two and a half hours; ROWS="clocks kills" ROUNDS=20)'
 	@echo 'make hosts-lab LAB=lab.toml  whether the ledger closes on network cards of yours, between the hosts of that inventory (minutes; floods their network)'
 	@echo 'make schema   write schemas/ again from the types'
 	@echo 'make book     the documents as HTML in target/book (installs mdbook once)'

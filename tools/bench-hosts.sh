@@ -1,7 +1,8 @@
 #!/bin/sh
-# Experiments between hosts, one benchmark after the other: clocks, kills, planted losses, scale, starts under load. Two hours on a
-# quiet machine, of which clocks and kills take half an hour each.
-# Usage: tools/bench-hosts.sh [clocks|kills|planted|scale|start|livelock|ratio|size ...]    (root; ROUNDS of clocks, kills, planted and livelock).
+# Experiments between hosts, one benchmark after the other: clocks, kills, planted losses, scale, starts under load, rates of
+# the lab. About two and a half hours on a quiet machine, of which clocks, kills and ratio take half an hour each.
+# Usage: tools/bench-hosts.sh [clocks|kills|planted|scale|start|livelock|ratio|size ...]    (root; ROUNDS of clocks, kills, planted and livelock;
+# LOADS of ratio).
 # Exit 1: a goal was missed, whatever the others did. Exit 4: some were inconclusive, all others reached.
 set -eu
 cd "$(dirname "$0")/.."
