@@ -86,7 +86,7 @@ try:
         # The last line may be cut.
         *lines, cut = (cut + events.read() if events else b"").split(b"\n")
         asleep = 0.1
-        # Most events are samples.
+        # Samples are not parsed.
         for event in (json.loads(line) for line in lines if b'"phase"' in line):
             if event["type"] == "phase":
                 end()
