@@ -61,6 +61,32 @@ fn a_start_in_time_is_at_its_instant_or_later_by_what_it_says() {
     serve.stop();
 }
 
+/// Numbers of the lines of counters before a start, within 3 ms before to 10 ms after it, and later.
+fn lines_around_a_start(addr: &str) -> [usize; 3] {
+    let mut load = Steered::start(&["load", "udp", addr, "--rate", "1k", "--interval", "1ms"]);
+    load.next("ready");
+    let at_ns = rxpath_host::read::clock::monotonic_ns() + 100_000_000;
+    load.order(&format!("start {at_ns}"));
+    let mut counts = [0; 3];
+    while counts[2] == 0 {
+        let t_ns = load.next("interval")["t_ns"].as_u64().unwrap();
+        let is_before = t_ns < at_ns - 3_000_000;
+        let is_around = !is_before && t_ns < at_ns + 10_000_000;
+        counts[if is_before { 0 } else { 2 - usize::from(is_around) }] += 1;
+    }
+    load.stop();
+    counts
+}
+
+#[test]
+fn no_line_of_counters_disturbs_a_start() {
+    let (serve, addr) = receiver(&[]);
+    // A busy machine may wake the program late.
+    let all: Vec<[usize; 3]> = (0..20).map(|_| lines_around_a_start(&addr)).collect();
+    assert!(all.iter().any(|counts| counts[0] > 0 && counts[1] == 0), "{all:?}");
+    serve.stop();
+}
+
 #[test]
 fn end_of_input_ends_the_workload() {
     let (serve, _) = receiver(&[]);

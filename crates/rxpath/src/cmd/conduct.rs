@@ -1,5 +1,7 @@
 //! Runs a workload, sender or receiver: orders, signals, intervals, the end, the result.
 
+mod quiet;
+
 use std::os::fd::AsFd;
 
 use base64::Engine;
@@ -254,8 +256,8 @@ impl<'a, W: Shown> Conductor<'a, W> {
     /// Sleeps until something may have happened.
     fn wait(&self, interrupt: &Interrupt) -> anyhow::Result<()> {
         let now = clock::now_ns();
-        let mut until = self.next_tick_ns.min(now + 20_000_000);
-        until = until.min(self.end_ns().unwrap_or(u64::MAX));
+        let until = quiet::outside(self.next_tick_ns.min(now + 20_000_000), self.ordered_ns);
+        let until = until.min(self.end_ns().unwrap_or(u64::MAX));
         let stdin = std::io::stdin();
         let mut fds = vec![PollFd::new(interrupt.as_fd(), PollFlags::POLLIN)];
         if self.args.control && !self.orders.ended {
