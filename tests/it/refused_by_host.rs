@@ -44,6 +44,38 @@ fn the_hint_of_a_host_is_the_hint_of_the_command() {
     assert!(run.contains("rxpath: sut: no room\nhint: make some\n"), "{run}");
 }
 
+/// An ssh that answers nothing until another one runs too. It does not reach gen1, and the other host refuses.
+const TOGETHER: &str = r#"#!/bin/sh
+begun=$(dirname "$0")/begun
+echo x >>"$begun"
+left=400
+until [ "$(wc -l <"$begun")" -ge 2 ]; do
+    left=$((left - 1))
+    [ $left -gt 0 ] || { echo 'alone for 20 s' >&2; exit 255; }
+    sleep 0.05
+done
+case "$*" in
+*gen1.lab*) echo 'ssh: connect to host gen1.lab port 22: Connection refused' >&2; exit 255 ;;
+esac
+"#;
+
+#[test]
+fn cleanup_asks_all_hosts_at_once_and_prints_them_in_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let [ssh, hosts] = ["ssh", "lab.toml"].map(|name| dir.path().join(name));
+    executable::write(&ssh, TOGETHER.to_owned() + REFUSING);
+    fs::write(&hosts, INVENTORY.replace("\"local\"", "\"gen1.lab\"")).unwrap();
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["hosts", "cleanup"]).arg(&hosts).env("PATH", &path);
+    let output = command.output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let [gen1, sut] = printed.lines().collect::<Vec<_>>()[..] else { panic!("{output:?}") };
+    assert!(gen1.starts_with("gen1: no answer to ssh (ssh: connect to host gen1.lab "), "{gen1}");
+    assert_eq!(sut, "sut: no room; make some");
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+}
+
 #[test]
 fn an_endpoint_says_the_hint_of_what_it_runs() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_rxpath"))

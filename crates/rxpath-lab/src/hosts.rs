@@ -37,7 +37,7 @@ use rxpath_record::manifest::HostPart;
 use rxpath_remote::inventory::{HostEntry, Network};
 use rxpath_remote::{Binaries, Inventory, Role};
 
-pub use self::connect::client;
+pub use self::connect::{client, each_at_once};
 use self::pairs::HostPairs;
 use self::privilege::RootNeeds;
 use self::ready::Readiness;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -69,24 +70,32 @@ pub fn copies(exe: &Path) -> Vec<Leftover> {
     found
 }
 
-/// Removes the copy with this hash.
+/// Removes the copy with this hash; whether it was still there. Hosts may share the directory, and remove it at once.
 ///
 /// # Errors
 /// If it cannot be removed.
-pub fn remove_copy(exe: &Path, hash: &str) -> Result<(), LabError> {
+pub fn remove_copy(exe: &Path, hash: &str) -> Result<bool, LabError> {
     let dir = exe.parent().and_then(Path::parent).map(|all| all.join(hash));
-    let Some(dir) = dir.filter(|dir| is_copy(dir)) else {
+    let may_be_copy =
+        |dir: &PathBuf| is_hash(hash) && (is_copy(dir) || dir.symlink_metadata().is_err());
+    let Some(dir) = dir.filter(may_be_copy) else {
         return Err(LabError::Internal { what: format!("{hash} is no copy of a build") });
     };
-    let removed = fs::remove_dir_all(&dir);
-    removed.map_err(|error| LabError::io(format!("remove {}", dir.display()), error))
+    match fs::remove_dir_all(&dir) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(LabError::io(format!("remove {}", dir.display()), error)),
+    }
 }
 
 /// Whether a directory is that of a copy: named by a hash, a directory itself.
 fn is_copy(dir: &Path) -> bool {
     let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let is_hash = name.len() == HASH_LENGTH && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hash && dir.symlink_metadata().is_ok_and(|it| it.is_dir())
+    is_hash(name) && dir.symlink_metadata().is_ok_and(|it| it.is_dir())
+}
+
+fn is_hash(name: &str) -> bool {
+    name.len() == HASH_LENGTH && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Programs that run here, as far as this user may see.
@@ -112,7 +121,8 @@ mod tests {
         let copy = Leftover::Copy { hash: other.clone(), bytes: 7 };
         assert_eq!(copies(&exe), [kept.clone(), copy]);
         assert!(remove_copy(&exe, "../notes").is_err() && remove_copy(&exe, "notes").is_err());
-        remove_copy(&exe, &other).unwrap();
+        assert!(remove_copy(&exe, &other).unwrap());
+        assert!(!remove_copy(&exe, &other).unwrap(), "another host of this directory removed it");
         assert!(copies(&exe) == [kept] && exe.exists());
         // A program that was installed has no copies next to it.
         assert!(copies(&dir.path().join("notes/rxpath")).is_empty());

@@ -199,8 +199,7 @@ impl Host {
             HostAsk::Leftovers => return now(&self.leftovers()?),
             HostAsk::Strays { end } => return now(&strays::left(end)),
             HostAsk::RemoveCopy { hash } => {
-                leftovers::remove_copy(&self.endpoint.exe, &hash)?;
-                return Ok(Reply::Now(Value::Null));
+                return now(&leftovers::remove_copy(&self.endpoint.exe, &hash)?);
             }
             HostAsk::Device { name } => {
                 return now(&devices()?.into_iter().find(|device| device.name == name));

@@ -79,23 +79,33 @@ pub fn connect(
 ) -> Vec<Result<ConnectedHost, LabError>> {
     // Where all hosts are this machine, this process holds its lab lock.
     let shares_lock = hosts.iter().all(|(_, entry)| is_local(entry));
+    each_at_once((hosts, at_once), note, |host, note| {
+        one(host, binaries, (shares_lock, terms), note)
+    })
+}
+
+/// Deals with hosts, `at_once` at a time, each in a thread of its own, and gives what came of each in their order.
+pub fn each_at_once<T: Send>(
+    (hosts, at_once): (&[(&String, &HostEntry)], usize),
+    note: &mut (dyn FnMut(&str) + Send),
+    deal: impl Fn((&String, &HostEntry), &mut dyn FnMut(&str)) -> Result<T, LabError> + Sync,
+) -> Vec<Result<T, LabError>> {
     let note = Mutex::new(note);
-    let mut connected = Vec::new();
+    let mut all = Vec::new();
     for some in hosts.chunks(at_once.max(1)) {
         let found: Vec<_> = std::thread::scope(|scope| {
-            let note = &note;
-            let start = |host: &(&'_ String, &'_ HostEntry)| {
-                let (alias, entry) = *host;
+            let (note, deal) = (&note, &deal);
+            let start = move |host: &(&'_ String, &'_ HostEntry)| {
                 let mut say = |text: &str| locked(note)(text);
-                one((alias, entry), binaries, (shares_lock, terms), &mut say)
+                deal(*host, &mut say)
             };
             let threads: Vec<_> =
                 some.iter().map(|host| scope.spawn(move || start(host))).collect();
             threads.into_iter().map(joined).collect()
         });
-        connected.extend(found);
+        all.extend(found);
     }
-    connected
+    all
 }
 
 /// What a thread found that dealt with one host or pair.

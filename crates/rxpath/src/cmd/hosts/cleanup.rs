@@ -7,8 +7,8 @@ use rxpath_lab::endpoint::leftovers::Leftover;
 use rxpath_lab::endpoint::settings::SettingsAsk;
 use rxpath_lab::endpoint::strays::StrayProgram;
 use rxpath_lab::endpoint::wire::HostAsk;
-use rxpath_lab::hosts::client;
 use rxpath_lab::hosts::privilege::RootNeeds;
+use rxpath_lab::hosts::{client, each_at_once};
 use rxpath_remote::Binaries;
 use rxpath_remote::inventory::HostEntry;
 
@@ -63,13 +63,7 @@ pub struct HostCleaned {
 impl CleanupHosts {
     /// Looks at each host, removes, reports.
     pub fn run(self) -> Outcome {
-        let inventory = read(&self.inventory)?;
-        let binaries = self.binary.binaries()?;
-        let all: Vec<HostCleaned> = inventory
-            .hosts
-            .iter()
-            .map(|(alias, entry)| self.clean(alias, connected(alias, entry, &binaries)))
-            .collect();
+        let all = self.clean_all()?;
         let is_clean = all.iter().all(|host| {
             let would_end = !host.undone.is_empty() || !host.programs.is_empty();
             let is_left = !host.journals.is_empty() || self.dry_run && would_end;
@@ -83,8 +77,27 @@ impl CleanupHosts {
         Ok(if is_clean { Exit::Done } else { Exit::Partial })
     }
 
+    /// Each host, in the order of the aliases. A host that cannot be used keeps no other from it.
+    fn clean_all(&self) -> Result<Vec<HostCleaned>, Failure> {
+        let inventory = read(&self.inventory)?;
+        let binaries = self.binary.binaries()?;
+        let hosts: Vec<_> = inventory.hosts.iter().collect();
+        let at_once = usize::from(inventory.network.connect_at_once);
+        let mut note = |text: &str| crate::note!("rxpath: {text}");
+        let found = each_at_once((&hosts, at_once), &mut note, |(alias, entry), note| {
+            Ok(self.clean(alias, connected((alias, entry), &binaries, note)))
+        });
+        let all = hosts.iter().zip(found).map(|((alias, _), one)| {
+            one.unwrap_or_else(|error| HostCleaned {
+                failure: Some(error.to_string()),
+                ..HostCleaned::of(alias)
+            })
+        });
+        Ok(all.collect())
+    }
+
     fn clean(&self, alias: &str, connected: Result<Client, LabError>) -> HostCleaned {
-        let mut host = HostCleaned { host: alias.to_owned(), ..HostCleaned::default() };
+        let mut host = HostCleaned::of(alias);
         let looked = connected.and_then(|client| {
             host.programs = client.ask(HostAsk::Strays { end: !self.dry_run }, UNDONE)?;
             if !self.dry_run {
@@ -103,12 +116,12 @@ impl CleanupHosts {
                     Leftover::Settings { journal, .. } => host.journals.push(journal),
                     Leftover::Unread(unread) => host.unread = Some(unread.text()),
                     Leftover::Copy { hash, bytes } => {
-                        if !self.dry_run {
-                            let ask = HostAsk::RemoveCopy { hash: hash.clone() };
-                            client.ask::<serde_json::Value>(ask, PROMPT)?;
+                        let ask = HostAsk::RemoveCopy { hash: hash.clone() };
+                        // Another host that shares the directory may have been faster.
+                        if self.dry_run || client.ask::<bool>(ask, PROMPT)? {
+                            host.copies_bytes += bytes;
+                            host.copies.push(hash);
                         }
-                        host.copies_bytes += bytes;
-                        host.copies.push(hash);
                     }
                 }
             }
@@ -123,6 +136,11 @@ impl CleanupHosts {
 }
 
 impl HostCleaned {
+    /// Of a host of which nothing is known yet.
+    fn of(alias: &str) -> Self {
+        Self { host: alias.to_owned(), ..Self::default() }
+    }
+
     /// The program of a copy, as a path on its host.
     fn path(&self, hash: &str) -> String {
         let dir = self.dir.as_deref().unwrap_or(Path::new(""));
@@ -178,11 +196,14 @@ impl HostCleaned {
 
 /// An endpoint as root, if the inventory lets it be: nobody else undoes changes. If sudo is refused, one that removes copies
 /// only.
-fn connected(alias: &str, entry: &HostEntry, binaries: &Binaries) -> Result<Client, LabError> {
-    let mut note = |text: &str| crate::note!("rxpath: {text}");
-    match client(alias, entry, binaries, &RootNeeds::of_cleanup(), &mut note) {
+fn connected(
+    (alias, entry): (&str, &HostEntry),
+    binaries: &Binaries,
+    note: &mut dyn FnMut(&str),
+) -> Result<Client, LabError> {
+    match client(alias, entry, binaries, &RootNeeds::of_cleanup(), note) {
         Err(error) if is_by_sudo(&error) => {
-            client(alias, entry, binaries, &RootNeeds::default(), &mut note)
+            client(alias, entry, binaries, &RootNeeds::default(), note)
         }
         other => other,
     }
