@@ -3,8 +3,8 @@
 //! They use the workload's own port before the workload does. Only probes with the secret of the moment are answered, and
 //! the port is open only until the coordinator has what it wanted to know.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -15,16 +15,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::arrivals::ArrivalClock;
+use self::connections::answer_connections;
 use super::clock::{ClockPair, Exchange};
 use super::outlet::{Outlet, json};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 
 mod arrivals;
+mod connections;
 
 /// How long an answer may take: more than any network that is worth measuring in.
 const ANSWER_LIMIT: Duration = Duration::from_millis(300);
-/// A connection may take this long: its first packet is sent again after a second.
+/// A connection may take this long, and the secret on it: a packet that is lost is sent again after a second.
 const CONNECT_LIMIT: Duration = Duration::from_millis(2_500);
 /// A probe is sent again if it is not answered: the first one may wait for the neighbour's address.
 const ATTEMPTS: u32 = 3;
@@ -210,41 +212,6 @@ fn answer_datagrams(
         let _ = socket.send(&answer, from);
     }
     heard
-}
-
-fn answer_connections(listener: &TcpListener, nonce: &[u8], stop: &AtomicBool) -> Vec<HeardProbe> {
-    let mut heard = Vec::new();
-    while !stop.load(Ordering::Relaxed) {
-        match listener.accept() {
-            Ok((connection, _)) => {
-                if answer_connection(connection, nonce).is_ok_and(|is_probe| is_probe) {
-                    let bytes = nonce.len() as u32;
-                    heard.push(HeardProbe { bytes, ..HeardProbe::default() });
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                // why: looks for a connection and for the order to end.
-                std::thread::sleep(GLANCE);
-            }
-            Err(_) => return heard,
-        }
-    }
-    heard
-}
-
-/// Whether it began with the secret.
-fn answer_connection(mut connection: TcpStream, nonce: &[u8]) -> io::Result<bool> {
-    connection.set_nonblocking(false)?;
-    connection.set_read_timeout(Some(ANSWER_LIMIT))?;
-    let mut said = vec![0; nonce.len()];
-    connection.read_exact(&mut said)?;
-    if said != nonce {
-        return Ok(false);
-    }
-    connection.write_all(nonce)?;
-    // The other end closes first: the address that waits for late packets is then not this port.
-    let _ = connection.read(&mut said);
-    Ok(true)
 }
 
 fn sending(ask: &ProbeSend) -> Result<ProbeSocket, LabError> {
