@@ -126,12 +126,16 @@ pub fn send(tx: &Namespace, port: u16, count: u32) {
     .unwrap();
 }
 
-/// The last of at most three searches: one may rightly end without a proof on a machine that is disturbed meanwhile, and
-/// says so; not three in a row.
+/// The last of at most three attempts: other load may rightly decide how one ends, not how three in a row do.
+///
+/// What must hold however an attempt ends is asserted within it, and the caller asserts the rest of the one that it gets.
+pub fn tried<T>(attempt: impl Fn() -> T, is_as_wanted: impl Fn(&T) -> bool) -> T {
+    (0..2).fold(attempt(), |last, _| if is_as_wanted(&last) { last } else { attempt() })
+}
+
+/// A search by [`tried`]: one may end without a proof on a machine that is disturbed meanwhile, and says so.
 pub fn searched(search: impl Fn() -> Output) -> Output {
-    let unproven = |output: &Output| matches!(output.status.code(), Some(1 | 4));
-    let first = search();
-    (0..2).fold(first, |output, _| if unproven(&output) { search() } else { output })
+    tried(search, |output| !matches!(output.status.code(), Some(1 | 4)))
 }
 
 /// Waits for a condition; panics with `what` after 20 s.

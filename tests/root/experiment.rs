@@ -7,6 +7,7 @@ use std::process::Command;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::run::RunReader;
 
+use crate::bed::tried;
 use crate::bundled::SMALLEST;
 
 /// A trial that has ended.
@@ -60,7 +61,24 @@ pub fn observed_bundled(name: &str, sets: &[&str], what: &str) -> Manifest {
     read(OsStr::new(name), sets, &["--observe", what]).manifest
 }
 
+/// A program that had no CPU for nearly a whole window has no rates, and says so: then the run is made again.
 fn read(scenario: &OsStr, sets: &[&str], words: &[&str]) -> RunReader {
+    tried(|| once(scenario, sets, words), |run| has_rates(&run.manifest))
+}
+
+/// Whether each program of each trial printed enough in its window.
+pub fn has_rates(manifest: &Manifest) -> bool {
+    let mut warnings = manifest.trials.iter().flat_map(|trial| &trial.warnings);
+    warnings.all(|warning| warning.code != "no-rates")
+}
+
+/// A run of a scenario for tests in each of whose windows something was delivered: a sender may have no CPU in one.
+pub fn delivering(name: &str, sets: &[&str]) -> RunReader {
+    let is_moving = |trial: &Trial| trial.evidence.delivered_pps > 0.0;
+    tried(|| kept(name, sets), |run| run.manifest.trials.iter().all(is_moving))
+}
+
+fn once(scenario: &OsStr, sets: &[&str], words: &[&str]) -> RunReader {
     let out = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.arg("run").arg(scenario).args(["--trials", "1", "--keep-noisy", "--json", "--out"]);

@@ -26,7 +26,7 @@ fn every_segment_is_found_again_whatever_carried_it() {
     if !may_run() {
         return;
     }
-    let trials = experiment::run("tcp-clean", &[]);
+    let trials = experiment::delivering("tcp-clean", &[]).manifest.trials;
     assert_eq!(trials.len(), 5);
     trials.iter().for_each(closes);
     for name in ["stream", "napi", "v6"] {
@@ -59,7 +59,7 @@ fn a_trial_of_http_is_whole() {
     if !may_run() {
         return;
     }
-    let run = experiment::kept("http-clean", &[]);
+    let run = experiment::delivering("http-clean", &[]);
     let trial = &run.manifest.trials[0];
     closes(trial);
     assert_eq!(run.manifest.main_metric, "achieved_rps");
