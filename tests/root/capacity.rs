@@ -10,7 +10,7 @@ use rxpath_record::run::RunReader;
 use serde_json::Value;
 
 use crate::arena::{Arena, Ended};
-use crate::bed::may_run;
+use crate::bed::{may_run, tried};
 use crate::schema;
 
 fn capacity(arena: &Arena, out: &str, words: &[&str], sets: &[&str]) -> Ended {
@@ -67,15 +67,14 @@ fn a_lowest_rate_that_fails_is_a_negative_answer() {
     let arena = Arena::new();
     // 50 datagrams per second at most; no rate below 100 is tried.
     let words = ["udp", "--quick", "--max", "200", "--json"];
-    let ended = capacity(
-        &arena,
-        "lowest",
-        &words,
-        &["serve.work=20ms", "serve.rcvbuf=8KiB", "serve.batch=1"],
-    );
-    // On a busy machine it is no answer.
-    assert!(matches!(ended.status.code(), Some(1 | 4)), "{}", ended.stderr);
-    let found = found(&ended);
+    let sets = ["serve.work=20ms", "serve.rcvbuf=8KiB", "serve.batch=1"];
+    let attempt = || {
+        let ended = capacity(&arena, "lowest", &words, &sets);
+        // On a busy machine the sender may not reach the rate, and what fails is no answer.
+        assert!(matches!(ended.status.code(), Some(1 | 3 | 4)), "{}", ended.stderr);
+        found(&ended)
+    };
+    let found = tried(attempt, |found| found.ended == SearchEnd::LowestFails);
     assert_eq!((found.ended, found.lower_per_s), (SearchEnd::LowestFails, None));
     assert_eq!(found.upper_per_s, Some(100.0));
     assert!(
@@ -94,7 +93,7 @@ fn requests_are_searched_under_a_latency_limit() {
     for protocol in ["tcp-rr", "http"] {
         // A request takes 10 ms of the server, so at most 100 per second are answered, and 97 % of a rate must be.
         let words =
-            [protocol, "--quick", "--max", "400", "--slo", "p50<20ms", "--time", "25s", "--json"];
+            [protocol, "--quick", "--max", "400", "--slo", "p50<20ms", "--time", "12s", "--json"];
         let ended = capacity(&arena, protocol, &words, &["serve.work=10ms", "load.connections=4"]);
         let code = ended.status.code();
         assert!(matches!(code, Some(0 | 1 | 3 | 4)), "{protocol}: {}", ended.stderr);
@@ -142,9 +141,13 @@ fn the_time_limit_ends_a_search_without_a_verdict() {
     }
     let arena = Arena::new();
     let words = ["udp", "--time", "4s", "--json"];
-    let ended = capacity(&arena, "time", &words, &["serve.work=200us"]);
-    assert_eq!(ended.status.code(), Some(4), "{}", ended.stderr);
-    assert_eq!(found(&ended).ended, SearchEnd::Time);
+    let attempt = || {
+        let ended = capacity(&arena, "time", &words, &["serve.work=200us"]);
+        (ended.status.code(), found(&ended).ended)
+    };
+    // A sender that has no CPU ends a search before its time.
+    let how = tried(attempt, |(_, ended)| *ended == SearchEnd::Time);
+    assert_eq!(how, (Some(4), SearchEnd::Time));
 }
 
 #[test]

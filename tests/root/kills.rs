@@ -10,13 +10,16 @@ use rxpath_record::manifest::Status;
 use rxpath_record::run::RunReader;
 
 use crate::arena::Arena;
-use crate::bed::{may_run, until};
+use crate::bed::{may_run, until_within};
 
 /// Kills a run after this time, or without one in its first trial, and reads what it left: whether it was over.
 fn kill_one(arena: &Arena, out: &str, after: Option<Duration>) -> bool {
     let mut run = arena.run(out, &[]);
     match after.map(|after| Instant::now() + after) {
-        Some(moment) => until("the moment to kill", || Instant::now() >= moment),
+        Some(moment) => {
+            let limit = Duration::from_secs(120);
+            until_within(limit, "the moment to kill", || Instant::now() >= moment);
+        }
         None => run.wait_event("\"ramp\""),
     }
     let over = run.child.try_wait().unwrap().is_some();
@@ -74,7 +77,8 @@ fn the_next_run_removes_what_killed_runs_left() {
     }
     let arena = Arena::new();
     for out in ["first", "second"] {
-        let mut run = arena.run(out, &[]);
+        // Long enough to be in it, however late this thread kills it.
+        let mut run = arena.run(out, &["trials.measure=60s"]);
         run.wait_event("\"phase\":\"measure\"");
         run.signal(Signal::SIGKILL);
         run.wait();

@@ -10,11 +10,13 @@ use std::process::Command;
 use rxpath_record::run::RunReader;
 use serde_json::Value;
 
-use crate::bed::may_run;
+use crate::bed::{may_run, tried};
 
+/// A cost of rules that other load made implausible is refused (3): then it is measured again.
 fn rxpath(args: &[&str]) -> (Option<i32>, Value) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_rxpath")).args(args).arg("--json").output().unwrap();
+    let once =
+        || Command::new(env!("CARGO_BIN_EXE_rxpath")).args(args).arg("--json").output().unwrap();
+    let output = tried(once, |output| output.status.code() != Some(3));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{text}"));
     (output.status.code(), value)

@@ -161,7 +161,7 @@ fn the_end_of_the_terminal_leaves_the_watchdog_at_work() {
     let state = place.dir.path().join("state").display().to_string();
     // script(1) is the terminal: when it dies the kernel hangs up on the session that it leads.
     let session = format!(
-        "{} tune apply {plan} --confirm-within 5s --state-dir {state}; exec sleep 600",
+        "{} tune apply {plan} --confirm-within 10s --state-dir {state}; exec sleep 600",
         env!("CARGO_BIN_EXE_rxpath")
     );
     let mut terminal = Command::new("script");
