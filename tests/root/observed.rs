@@ -4,9 +4,10 @@
 use rxpath_core::measured::StageName;
 use rxpath_record::ledger::Place;
 use rxpath_record::manifest::Trial;
+use rxpath_record::run::RunReader;
 use rxpath_record::traced::Traced;
 
-use crate::bed::may_run;
+use crate::bed::{may_run, tried};
 use crate::bundled::{self, SMALLEST};
 use crate::experiment;
 use crate::over_tcp::closes;
@@ -51,7 +52,7 @@ fn a_traced_trial_has_the_polls_and_stages_of_its_window() {
     if !may_run() || !has_bpf() {
         return;
     }
-    let run = experiment::observed("loss-none", &[LONG], "trace,steal");
+    let run = tried(|| experiment::observed("loss-none", &[LONG], "trace,steal"), is_whole);
     for trial in &run.manifest.trials {
         let traced = trial.traced.as_ref().unwrap();
         let window = (trial.window_ns[1] - trial.window_ns[0]) as f64 / 1e9;
@@ -87,7 +88,7 @@ fn trials_over_tcp_and_http_are_traced_as_well() {
         return;
     }
     for (scenario, variants) in [("tcp-clean", 5), ("http-clean", 1)] {
-        let run = experiment::observed(scenario, &[LONG], "trace,drops");
+        let run = tried(|| experiment::observed(scenario, &[LONG], "trace,drops"), is_whole);
         assert_eq!(run.manifest.trials.len(), variants);
         for trial in &run.manifest.trials {
             closes(trial);
@@ -113,7 +114,8 @@ fn a_program_of_others_is_traced_as_well() {
         return;
     }
     let sets = [&SMALLEST[..], &[LONG]].concat();
-    let manifest = experiment::observed_bundled(SCENARIO, &sets, "trace,drops");
+    let run = || experiment::observed_bundled(SCENARIO, &sets, "trace,drops");
+    let manifest = tried(run, |manifest| are_whole(&manifest.trials));
     bundled::holds(&manifest);
     manifest.trials.iter().for_each(looked_at);
 }
@@ -125,10 +127,23 @@ fn looked_at(trial: &Trial) {
     assert!(missing.is_none(), "{which}: {missing:?}");
     let traced = trial.traced.as_ref().unwrap();
     adds_up(which, traced);
-    for stage in &traced.stages {
-        assert!(stage.latencies_count > 0, "{which}: {:?}", stage.stage);
-    }
+    assert!(is_followed(traced), "{which}: {:?}", traced.stages);
     assert_eq!(traced.stages.len(), 2, "{which}");
+}
+
+/// Whether packets were followed through each stage: of a window with few turns none may meet one.
+fn is_followed(traced: &Traced) -> bool {
+    traced.stages.iter().all(|stage| stage.latencies_count > 0)
+}
+
+/// Whether no observer was without a CPU: when it is, packets go on between its readings of what must add up.
+fn are_whole(trials: &[Trial]) -> bool {
+    let traced = || trials.iter().filter_map(|trial| trial.traced.as_ref());
+    traced().all(|traced| is_followed(traced) && sums(traced).iter().all(|[a, b]| near(*a, *b)))
+}
+
+fn is_whole(run: &RunReader) -> bool {
+    are_whole(&run.manifest.trials)
 }
 
 /// An aggregate that a queue drops is one for the kernel and many segments for the ledger.
@@ -145,17 +160,26 @@ fn segments_that_a_queue_drops_have_the_kernels_reason() {
     assert!((1..=ledger.lost_at(Place::Qdisc)).contains(&packets), "{ledger:?}");
 }
 
+/// Packets by CPU and by NAPI, interrupts by CPU and by line.
+fn sums(traced: &Traced) -> [[u64; 2]; 2] {
+    let polled = traced.cpus.iter().map(|cpu| cpu.packets).sum();
+    let of_napis = traced.napis.iter().map(|napi| napi.row.packets).sum();
+    let interrupts = traced.cpus.iter().map(|cpu| cpu.device_interrupts_count).sum();
+    let of_lines = traced.irqs.iter().map(|irq| irq.interrupts_count).sum();
+    [[polled, of_napis], [interrupts, of_lines]]
+}
+
+/// Rows are read one after the other while polls and interrupts go on.
+fn near(a: u64, b: u64) -> bool {
+    a.abs_diff(b) <= a.max(b) / 10 + 64
+}
+
 /// NAPIs are what the CPUs polled, interrupts of lines those of the CPUs; each NAPI is in a device.
 fn adds_up(which: &str, traced: &Traced) {
-    // Rows are read one after the other while polls and interrupts go on.
-    let near = |a: u64, b: u64| a.abs_diff(b) <= a.max(b) / 10 + 64;
-    let polled: u64 = traced.cpus.iter().map(|cpu| cpu.packets).sum();
-    let of_napis: u64 = traced.napis.iter().map(|napi| napi.row.packets).sum();
     let of_devices: u64 = traced.devices.iter().map(|device| device.packets).sum();
+    let [[polled, of_napis], [interrupts, of_lines]] = sums(traced);
     assert!(of_devices > 0 && of_devices == of_napis, "{which}: {of_devices} {of_napis}");
     assert!(near(polled, of_napis), "{which}: {polled} {of_napis}");
-    let interrupts: u64 = traced.cpus.iter().map(|cpu| cpu.device_interrupts_count).sum();
-    let of_lines: u64 = traced.irqs.iter().map(|irq| irq.interrupts_count).sum();
     assert!(near(interrupts, of_lines), "{which}: {interrupts} {of_lines}");
     for cpu in &traced.cpus {
         assert!(cpu.time_squeeze_count.is_some(), "{which}: CPU {}", cpu.cpu);

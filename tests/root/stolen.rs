@@ -81,8 +81,7 @@ fn adds_up(trial: &Trial) {
     assert!(row.cpus.contains(&victim.cpu), "{row:?}");
     if victim.command.is_empty() {
         assert_eq!(row.comm, "rxpath-victim");
-        // Its start and its end are calls, which may raise one, of up to netdev_budget_usecs each; the loop raises none.
-        assert!(victim.row.time.own_softirq_s < 5e-3, "{victim:?}");
+        assert!(victim.row.time.own_softirq_s < own_softirq_most_s(), "{victim:?}");
     }
     let net = victim.row.time.net_rx_s + victim.row.time.net_tx_s;
     assert!(victim.row.time.certain_s <= net + 1e-9, "{victim:?}");
@@ -92,6 +91,15 @@ fn adds_up(trial: &Trial) {
     // What was not delivered in the window has no cost.
     let moved = trial.evidence.delivered_pps > 0.0;
     assert_eq!(trial.metrics.contains_key("network_cpu_s_per_mpacket"), moved, "{trial:?}");
+}
+
+/// Less than softirqs take that the built-in victim raises: its start and its end are calls, which may raise one, of up to
+/// `net.core.netdev_budget_usecs` and the poll that passes it; the loop raises none.
+pub fn own_softirq_most_s() -> f64 {
+    // Other network namespaces than the first do not show it; by default it is two ticks (net/core/dev.c), of 4 ms mostly.
+    let budget = std::fs::read_to_string("/proc/sys/net/core/netdev_budget_usecs");
+    let budget_us = budget.map_or(8_000.0, |text| text.trim().parse::<f64>().unwrap());
+    2.0 * (budget_us / 1e6 + 1e-3)
 }
 
 pub fn trial<'m>(manifest: &'m Manifest, variant: &str) -> &'m Trial {

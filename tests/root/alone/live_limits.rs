@@ -16,6 +16,7 @@ use nix::unistd::Pid;
 use rxpath_host::lab::netns::Namespace;
 use serde_json::Value;
 
+use crate::alone::arrived::send_all;
 use crate::alone::diagnose::{end, in_window, looks, watching};
 use crate::bed::{Bed, RX_IP, TX_IP, send, until};
 
@@ -232,10 +233,10 @@ fn what_other_ports_lose_is_not_put_on_the_port_that_is_looked_at() {
     let (tx, rx) = bed.pair(1);
     let (_asked, _other) = (bound(&rx, 4827), bound(&rx, 4828));
     // Its queue is full, so that a few more are lost.
-    send(&tx, 4827, 2_000);
+    send_all(&tx, &rx, 4827, 2_000);
     let mut child = watching(&rx, &["-d", "600s", "--no-bpf", "--port", "4827"]);
     in_window(&mut child);
-    send(&tx, 4827, 500);
+    send_all(&tx, &rx, 4827, 500);
     send(&tx, 4828, 20_000);
     send(&tx, 4829, 300);
     seen(&child, 2);

@@ -3,8 +3,9 @@
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 
+use crate::alone::arrived::send_all;
 use crate::alone::probes::{number, probe, rows};
-use crate::bed::{Bed, RX_IP, send, until};
+use crate::bed::{Bed, RX_IP, until};
 
 #[test]
 fn what_waits_in_a_socket_that_nobody_reads_is_seen() {
@@ -12,7 +13,7 @@ fn what_waits_in_a_socket_that_nobody_reads_is_seen() {
     let (tx, rx) = bed.pair(1);
     let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
     let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
-    send(&tx, 4501, 3000);
+    send_all(&tx, &rx, 4501, 3000);
     let limit = rxpath_host::read::netlink::SkMemInfo::of(full.as_fd()).unwrap();
     // Looked at again and again: the filled queue is seen after it was filled.
     let before = trace.looks();
@@ -39,7 +40,7 @@ fn a_queue_belongs_to_its_socket_and_goes_with_it() {
     let ports = [6100, 6101, 6102, 6103];
     for port in ports {
         let socket = rx.run(move |_| UdpSocket::bind((RX_IP, port)).unwrap()).unwrap();
-        send(&tx, port, 10);
+        send_all(&tx, &rx, port, 10);
         let before = trace.looks();
         // One of TCP's may be among them.
         until("two looks", || trace.looks() >= before + 4);

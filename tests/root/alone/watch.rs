@@ -11,6 +11,7 @@ use rxpath_host::lab::netns::Namespace;
 use rxpath_host::lab::upper::UpperKind;
 use serde_json::Value;
 
+use crate::alone::arrived::send_all;
 use crate::arena::Arena;
 use crate::bed::{Bed, RX_IP, TX_IP, may_run, send, until, without_types};
 use crate::raw_bpf;
@@ -79,7 +80,7 @@ fn few_drops_are_all_counted_and_the_socket_and_the_tracepoint_agree() {
     let (tx, rx) = bed.pair(1);
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4804)).unwrap()).unwrap();
     // Fills the socket before anybody watches.
-    send(&tx, 4804, 5_000);
+    send_all(&tx, &rx, 4804, 5_000);
     let (mut child, mut lines) = watch(&rx);
     // Others on this machine may drop so much that drops are sampled for a while: then it is said.
     let mut was_sampled = false;
@@ -282,15 +283,15 @@ fn drops_are_counted_in_the_span_that_their_rates_are_of() {
     let mut drops = Drops::load(&filter).unwrap();
     drops.attach().unwrap();
     // Nobody has this port.
-    send(&tx, 4808, 500);
+    send_all(&tx, &rx, 4808, 500);
     assert_eq!((drops.packets().unwrap(), drops.counted()), (0, Duration::ZERO));
     let around = Instant::now();
     drops.begin().unwrap();
-    send(&tx, 4808, 300);
+    send_all(&tx, &rx, 4808, 300);
     drops.pause().unwrap();
     let counted = drops.counted();
     assert!(!counted.is_zero() && counted <= around.elapsed(), "{counted:?}");
-    send(&tx, 4808, 200);
+    send_all(&tx, &rx, 4808, 200);
     let rows = drops.read().unwrap();
     let of_port: u64 = rows.iter().filter(|row| row.port == 4808).map(|row| row.packets).sum();
     assert_eq!((of_port, drops.counted()), (300, counted));

@@ -13,6 +13,7 @@ use rxpath_host::lab::netns::Namespace;
 use serde_json::Value;
 
 use super::{number, probe, rows};
+use crate::alone::arrived::{send_all, until_arrived};
 use crate::bed::{Bed, RX_IP, TX_IP, send, until};
 
 #[test]
@@ -22,8 +23,8 @@ fn drops_are_counted_exactly_with_reason_place_and_port() {
     let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
     // Stages that are counted by turns may have a pause while this test sends and reads.
     let trace = probe(&["trace", "-d", "10m", "--every-packet"]);
-    send(&tx, 4500, 500);
-    send(&tx, 4501, 5000);
+    send_all(&tx, &rx, 4500, 500);
+    send_all(&tx, &rx, 4501, 5000);
     let received = rx
         .run(move |_| {
             full.set_nonblocking(true).unwrap();
@@ -72,7 +73,8 @@ fn drops_of_more_ports_than_there_is_room_for_keep_their_reason() {
         }
     })
     .unwrap();
-    send(&tx, 4501, 5000);
+    until_arrived(&rx, u64::from(PORTS));
+    send_all(&tx, &rx, 4501, 5000);
     let result = trace.end();
     let of = |reason: &str, folded: bool| {
         let drops = rows(&result, "drops").iter().filter(|drop| drop["reason"] == reason);
@@ -101,8 +103,8 @@ fn drops_of_long_ago_are_forgotten_and_later_ones_counted_anew() {
         let rows = drops.read().unwrap();
         rows.iter().filter(|row| row.port == 4810).map(|row| row.packets).sum::<u64>()
     };
-    send(&tx, 4810, 5_000);
-    until("what found no room was counted", || dropped() > 1_000);
+    send_all(&tx, &rx, 4810, 5_000);
+    assert!(dropped() > 1_000, "what found no room was counted");
     let before = dropped();
     drops.forget(Duration::from_secs(3600)).unwrap();
     assert_eq!(dropped(), before, "it is not that long ago");
@@ -113,10 +115,10 @@ fn drops_of_long_ago_are_forgotten_and_later_ones_counted_anew() {
 }
 
 /// Packets dropped on `port`, by what a trace with these words saw while `full` overflowed.
-fn dropped_on(words: &[&str], tx: &Namespace, port: u16) -> u64 {
+fn dropped_on(words: &[&str], (tx, rx): (&Namespace, &Namespace), port: u16) -> u64 {
     let all: Vec<&str> = ["trace", "-d", "10m"].iter().chain(words).copied().collect();
     let trace = probe(&all);
-    send(tx, port, 3000);
+    send_all(tx, rx, port, 3000);
     let result = trace.end();
     let drops = rows(&result, "drops").iter().filter(|drop| drop["port"] == port);
     drops.map(|drop| drop["packets"].as_u64().unwrap()).sum()
@@ -128,14 +130,15 @@ fn filters_leave_out_what_is_anothers() {
     let (tx, rx) = bed.pair(1);
     // Nobody reads it: it overflows, and is this process' own.
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
-    send(&tx, 4501, 3000);
+    send_all(&tx, &rx, 4501, 3000);
     let me = std::process::id().to_string();
-    assert_eq!(dropped_on(&["--pid", &me], &tx, 4501), 3000);
-    assert_eq!(dropped_on(&["--pid", &me], &tx, 4502), 0, "nobody's socket is not this process'");
-    assert_eq!(dropped_on(&["--pid", "1"], &tx, 4501), 0);
-    assert_eq!(dropped_on(&["--netns", rx.name()], &tx, 4501), 3000);
-    assert_eq!(dropped_on(&["--netns", tx.name()], &tx, 4501), 0);
-    assert_eq!(dropped_on(&["--netns", &me], &tx, 4501), 0, "this process is in another namespace");
+    let pair = (&tx, &rx);
+    assert_eq!(dropped_on(&["--pid", &me], pair, 4501), 3000);
+    assert_eq!(dropped_on(&["--pid", &me], pair, 4502), 0, "nobody's socket is not this process'");
+    assert_eq!(dropped_on(&["--pid", "1"], pair, 4501), 0);
+    assert_eq!(dropped_on(&["--netns", rx.name()], pair, 4501), 3000);
+    assert_eq!(dropped_on(&["--netns", tx.name()], pair, 4501), 0);
+    assert_eq!(dropped_on(&["--netns", &me], pair, 4501), 0, "this process is elsewhere");
 }
 
 /// The checksum of a long datagram is looked at when it is read: it has no device any more then, and no socket is named.
