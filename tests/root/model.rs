@@ -4,11 +4,14 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use rxpath_record::manifest::Manifest;
 use rxpath_record::run::RunReader;
 use serde_json::Value;
+use tempfile::TempDir;
 
-use crate::bed::may_run;
+use crate::bed::{may_run, tried};
 use crate::bundled::holds;
+use crate::experiment::has_rates;
 use crate::skip::skip;
 
 /// Some 0.6 s a trial, of which eight intervals of the workloads: enough that a prediction stands beside each measurement, not that it is right.
@@ -42,10 +45,10 @@ fn a_calibration_is_written_whole_or_refused_with_the_reason() {
     if !may_run() {
         return;
     }
-    let base = tempfile::tempdir().unwrap();
     let words = [&["model", "calibrate", "--json", "--keep-noisy"], &SMALLEST[..]].concat();
-    let done = rxpath(&words, base.path());
+    let (base, done) = with_rates(&words);
     let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    holds(manifests(base.path()).first().unwrap_or_else(|| panic!("{told}")));
     let file = base.path().join("rxpath-runs/calibration.json");
     match done.status.code() {
         Some(0) => {
@@ -70,9 +73,23 @@ fn a_calibration_is_written_whole_or_refused_with_the_reason() {
         }
         other => panic!("{other:?}: {told}"),
     }
-    let runs = std::fs::read_dir(base.path().join("rxpath-runs")).unwrap();
-    let run = runs.map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap();
-    holds(&RunReader::open(&run).unwrap().manifest);
+}
+
+/// A command in a directory of its own, and how it ended; again where a program of one of its trials had no CPU for a window.
+fn with_rates(words: &[&str]) -> (TempDir, Output) {
+    let attempt = || {
+        let base = tempfile::tempdir().unwrap();
+        let done = rxpath(words, base.path());
+        (base, done)
+    };
+    tried(attempt, |(base, _)| manifests(base.path()).iter().all(has_rates))
+}
+
+/// The manifests of the runs that were made in a directory.
+fn manifests(base: &Path) -> Vec<Manifest> {
+    let runs = std::fs::read_dir(base.join("rxpath-runs")).into_iter().flatten();
+    let runs = runs.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    runs.map(|run| RunReader::open(&run).unwrap().manifest).collect()
 }
 
 /// What a run's predictions were made from is in its directory.
@@ -96,11 +113,10 @@ fn every_variant_of_the_models_scenarios_is_predicted_and_their_ledgers_close() 
     if !may_run() {
         return;
     }
-    let base = tempfile::tempdir().unwrap();
     let file = a_calibration();
     let with = ["--calibration", file.as_str(), "--foreign", "--json", "--keep-noisy"];
     let validate = ["model", "validate", "--trials", "1"];
-    let done = rxpath(&[&validate[..], &SMALLEST[..], &with[..]].concat(), base.path());
+    let (base, done) = with_rates(&[&validate[..], &SMALLEST[..], &with[..]].concat());
     let told = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(matches!(done.status.code(), Some(0 | 1)), "{:?}: {told}", done.status);
     let got = json(&done);
