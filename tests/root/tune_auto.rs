@@ -154,8 +154,8 @@ fn where_nothing_is_lost_nothing_is_kept() {
     }
     let arena = Arena::new();
     let words = ["--set", "serve.rcvbuf=1MiB", "--budget", "60s"];
-    // Chance, or what else this machine does, proves something in one search of twenty. Fresh pairs do not confirm it, but for one
-    // of some tens of these.
+    // Chance, or what else this machine does, proves something in one search of twenty. Fresh pairs seldom confirm it, and not
+    // three times in a row.
     let (code, found, _) =
         tried(|| judged(search(&arena, "sound", &words)), |(code, ..)| *code != Some(0));
     assert_ne!(code, Some(0), "{found}");

@@ -130,7 +130,7 @@ impl Site {
             config += &format!("ProxyJump {jump}\n");
         }
         config += "Host *\nUser root\nIdentitiesOnly yes\nIdentityAgent none\nStrictHostKeyChecking yes\n\
-                   GlobalKnownHostsFile /dev/null\nConnectTimeout 2\n";
+                   GlobalKnownHostsFile /dev/null\nConnectTimeout 20\n";
         let config = self.write("ssh_config", &config);
         // As a user's ~/.ssh/config: found by ssh itself, unknown to rxpath.
         fs::create_dir(self.path("bin")).unwrap();
