@@ -106,7 +106,7 @@ impl ExplainCommand {
 }
 
 fn json(query: Option<String>, shown: &[&Topic]) -> Outcome {
-    let result: Vec<print::Explained> = shown.iter().map(|topic| print::of(topic)).collect();
+    let result: Vec<print::Explained<'_>> = shown.iter().map(|topic| print::of(topic)).collect();
     let settings = serde_json::json!({ "query": query });
     output::json(&Envelope::new("explain", settings, result, Vec::new()))?;
     Ok(Exit::Done)
@@ -186,7 +186,7 @@ mod tests {
             let (fit, page) = found.first().unwrap();
             assert_eq!((*fit, page.name.as_str()), (Fit::Literal, metric.name));
             for label in metric.labels {
-                assert!(page.parts.iter().any(|(_, text)| text.contains(label)), "{}", metric.name);
+                assert!(page.parts.iter().any(|part| part.text.contains(label)), "{}", metric.name);
             }
         }
         let found = find(&exported, "rxpath_stage_latency_seconds_bucket");
@@ -204,7 +204,7 @@ mod tests {
         let topics = topic::all().unwrap();
         let page = topics.iter().find(|topic| topic.name == "stage").unwrap();
         for stage in topics.iter().filter(|topic| topic.kind == TopicKind::Stage) {
-            let names = &page.parts[1].1;
+            let names = &page.parts[1].text;
             assert!(names.split(", ").any(|name| name == stage.name), "{}: {names}", stage.name);
         }
     }

@@ -18,11 +18,11 @@ const WIDTH: usize = 100;
 /// One topic as JSON.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Explained {
+pub enum Explained<'a> {
     /// A rule of `check`.
     Rule(Box<ExplainedRule>),
     /// Anything else.
-    Topic(ExplainedTopic),
+    Topic(&'a Topic),
 }
 
 /// A rule as JSON.
@@ -52,41 +52,11 @@ pub struct ExplainedRule {
     sources: &'static [&'static str],
 }
 
-/// A counter, metric, drop reason, stage, place, term, experiment or exit status as JSON.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ExplainedTopic {
-    topic: TopicKind,
-    name: String,
-    /// Other names of it.
-    also: Vec<String>,
-    what: String,
-    parts: Vec<TopicSection>,
-    /// Related topics.
-    see: Vec<String>,
-}
-
-/// A part of a page.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct TopicSection {
-    heading: &'static str,
-    text: String,
-}
-
 /// The topic as JSON.
-pub fn of(topic: &Topic) -> Explained {
-    if let Some(rule) = topic.rule {
-        return Explained::Rule(Box::new(of_rule(rule, topic)));
-    }
-    let part =
-        |(heading, text): &(&'static str, String)| TopicSection { heading, text: text.clone() };
-    Explained::Topic(ExplainedTopic {
-        topic: topic.kind,
-        name: topic.name.clone(),
-        also: topic.also.clone(),
-        what: topic.what.clone(),
-        parts: topic.parts.iter().map(part).collect(),
-        see: topic.see.clone(),
-    })
+pub fn of(topic: &Topic) -> Explained<'_> {
+    topic
+        .rule
+        .map_or(Explained::Topic(topic), |rule| Explained::Rule(Box::new(of_rule(rule, topic))))
 }
 
 fn of_rule(rule: &'static Rule, topic: &Topic) -> ExplainedRule {
@@ -124,8 +94,9 @@ pub fn page(topic: &Topic) -> String {
         out += &wrapped(&format!("also: {}", topic.also.join(", ")));
     }
     out.push('\n');
-    for (heading, body) in &topic.parts {
-        out += &format!("{}\n{}\n", paint(Paint::Bold, Stream::Out, heading), wrapped(body));
+    for part in &topic.parts {
+        let heading = paint(Paint::Bold, Stream::Out, part.heading);
+        out += &format!("{heading}\n{}\n", wrapped(&part.text));
     }
     out
 }

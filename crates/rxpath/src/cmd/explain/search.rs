@@ -103,7 +103,7 @@ impl<'a> Wanted<'a> {
             return Some(Fit::About);
         }
         let mut text = line;
-        text.extend(topic.parts.iter().flat_map(|(_, part)| words(part)));
+        text.extend(topic.parts.iter().flat_map(|part| words(&part.text)));
         if let Some(rule) = topic.rule {
             text.extend(words(rule.why));
             text.extend(words(rule.mechanism));

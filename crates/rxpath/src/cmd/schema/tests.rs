@@ -51,7 +51,7 @@ fn all() -> Vec<(&'static str, Schema)> {
         ("watch", printed::<Envelope<watch::WatchSettings, watch::WatchFrame>>()),
         ("export-status", printed::<Envelope<Value, crate::cmd::export::status::ExportStatus>>()),
         ("list", printed::<Envelope<Value, crate::cmd::list::ListResult>>()),
-        ("explain", printed::<Envelope<Value, Vec<crate::output::explain::Explained>>>()),
+        ("explain", printed::<Envelope<Value, Vec<crate::output::explain::Explained<'_>>>>()),
         ("reproduce", printed::<Envelope<Value, crate::cmd::reproduce::Reproduced>>()),
         ("report", printed::<Envelope<Value, crate::cmd::report::Reports>>()),
         ("cleanup", printed::<Envelope<Value, crate::cmd::cleanup::Cleaned>>()),

@@ -45,23 +45,32 @@ rxpath_core::named! {
     }
 }
 
-/// One thing that can be explained.
-#[derive(Clone, Debug)]
+/// One thing that can be explained, as JSON too. A rule's JSON has its own form.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(
+    rename = "ExplainedTopic",
+    description = "A counter, metric, drop reason, stage, place, term, experiment or exit status as JSON."
+)]
 pub struct Topic {
-    /// What it is.
+    #[serde(rename = "topic")]
     pub kind: TopicKind,
-    /// Its name.
     pub name: String,
-    /// Other names: of the setting, in nstat, of the field.
+    /// Other names of it.
     pub also: Vec<String>,
-    /// One line.
     pub what: String,
-    /// The page: headings with their text. Empty for rules, whose pages have their own form.
-    pub parts: Vec<(&'static str, String)>,
-    /// Names of related topics.
+    // Empty for rules, whose pages have their own form.
+    pub parts: Vec<TopicSection>,
+    /// Related topics.
     pub see: Vec<String>,
-    /// The rule, if the topic is one.
+    #[serde(skip)]
     pub rule: Option<&'static Rule>,
+}
+
+/// A part of a page.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct TopicSection {
+    pub heading: &'static str,
+    pub text: String,
 }
 
 impl Topic {
@@ -88,7 +97,7 @@ impl Topic {
     }
 
     pub fn part(mut self, heading: &'static str, text: impl Into<String>) -> Self {
-        self.parts.push((heading, text.into()));
+        self.parts.push(TopicSection { heading, text: text.into() });
         self
     }
 }
