@@ -199,14 +199,20 @@ fn length(text: &str) -> usize {
 }
 
 /// The text in lines of at most this many characters, broken at spaces; a longer word is broken inside.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    if length(text) <= width {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    wrap_after(text, width, width)
+}
+
+/// Like [`wrap`], with another width of the first line, in which something stands before the text.
+pub fn wrap_after(text: &str, first: usize, others: usize) -> Vec<String> {
+    if length(text) <= first {
         return vec![text.to_owned()];
     }
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let mut rest: Vec<char> = word.chars().collect();
         while !rest.is_empty() {
+            let width = if lines.len() == 1 { first } else { others };
             let Some(line) = lines.last_mut() else { break };
             let used = length(line) + usize::from(!line.is_empty());
             if used + rest.len() <= width {
@@ -284,7 +290,25 @@ mod tests {
         assert_eq!(folded(text, None), text);
     }
 
+    #[test]
+    fn a_text_goes_on_below_its_begin() {
+        assert_eq!(wrap_after("one two three", 5, 7), ["one", "two", "three"]);
+        assert_eq!(wrap_after("one two three", 20, 20), ["one two three"]);
+        assert_eq!(wrap_after("abcdefgh", 3, 3), ["abc", "def", "gh"]);
+        assert_eq!(wrap_after("", 3, 3), [""]);
+    }
+
     proptest! {
+        #[test]
+        fn no_word_is_lost_and_no_line_too_long(
+            words in proptest::collection::vec("[a-z]{1,12}", 0..30), first in 1usize..60, others in 1usize..60,
+        ) {
+            let lines = wrap_after(&words.join(" "), first, others);
+            prop_assert!(length(&lines[0]) <= first, "{:?}", lines);
+            prop_assert!(lines[1..].iter().all(|line| length(line) <= others), "{:?}", lines);
+            prop_assert_eq!(lines.join("").replace(' ', ""), words.join(""));
+        }
+
         #[test]
         fn nothing_is_lost_and_nothing_sticks_out(
             rows in proptest::collection::vec(proptest::collection::vec("[a-z]{1,9}( [a-z]{1,30}){0,5}", 3), 1..6),

@@ -6,6 +6,7 @@ use rxpath_core::number::si;
 use rxpath_record::verdict::DiagnosisVerdict;
 use rxpath_record::watch::{PathStage, StageRow, WatchFrame};
 
+use crate::output::table::wrap;
 use crate::tui::mark::Mark;
 use crate::tui::palette::Palette;
 use crate::tui::sheet::stage_name;
@@ -115,21 +116,8 @@ pub fn limit<'a>(frame: &WatchFrame, palette: Palette) -> Vec<Line<'a>> {
 /// Lines that a text needs in this width when wrapped between words, as in the view.
 pub fn height(lines: &[Line<'_>], width: u16) -> u16 {
     let width = usize::from(width.max(1));
-    let of = |line: &Line<'_>| {
-        let (mut rows, mut at) = (1usize, 0usize);
-        for word in line.to_string().split(' ') {
-            let long = word.chars().count();
-            if at > 0 && at + 1 + long > width {
-                (rows, at) = (rows + 1, 0);
-            }
-            at += long + usize::from(at > 0);
-            while at > width {
-                (rows, at) = (rows + 1, at - width);
-            }
-        }
-        rows
-    };
-    u16::try_from(lines.iter().map(of).sum::<usize>()).unwrap_or(u16::MAX)
+    let rows: usize = lines.iter().map(|line| wrap(&line.to_string(), width).len()).sum();
+    u16::try_from(rows).unwrap_or(u16::MAX)
 }
 
 fn verdict<'a>(frame: &WatchFrame, palette: Palette) -> Line<'a> {

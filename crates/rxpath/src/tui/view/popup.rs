@@ -5,6 +5,7 @@ use ratatui::layout::{Margin, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
+use crate::output::table::wrap_after;
 use crate::tui::cost;
 use crate::tui::explain::explain;
 use crate::tui::input::KEYS;
@@ -64,48 +65,15 @@ impl Told {
         let indent = if width >= self.indent + 20 { self.indent } else { 0 };
         let name = format!("{:<indent$}", self.name);
         let head = if indent == 0 && !self.name.is_empty() { format!("{name} ") } else { name };
-        let lines = wrap(&self.text, width, head.chars().count(), indent);
+        let [first, others] =
+            [head.chars().count(), indent].map(|taken| width.saturating_sub(taken).max(1));
+        let lines = wrap_after(&self.text, first, others);
         let spans = lines.into_iter().enumerate().map(|(at, line)| {
             let before = if at == 0 { head.clone() } else { " ".repeat(indent) };
             Line::from(vec![Span::styled(before, palette.style(self.mark)), Span::raw(line)])
         });
         spans.collect()
     }
-}
-
-/// Words in lines of at most `width` characters; the first line has `first` and the others have `indent` characters
-/// already taken. A longer word is cut into several.
-fn wrap(text: &str, width: usize, first: usize, indent: usize) -> Vec<String> {
-    let room = |lines: usize| {
-        let taken = if lines == 0 { first } else { indent };
-        width.saturating_sub(taken).max(1)
-    };
-    let (mut lines, mut line) = (Vec::new(), String::new());
-    for word in text.split_whitespace() {
-        let mut word = word.to_owned();
-        loop {
-            let used = line.chars().count();
-            let gap = usize::from(used > 0);
-            if used + gap + word.chars().count() <= room(lines.len()) {
-                if gap > 0 {
-                    line.push(' ');
-                }
-                line += &word;
-                break;
-            }
-            if used > 0 {
-                lines.push(std::mem::take(&mut line));
-                continue;
-            }
-            let rest = word.chars().skip(room(lines.len())).collect();
-            lines.push(word.chars().take(room(lines.len())).collect());
-            word = rest;
-        }
-    }
-    if !line.is_empty() || lines.is_empty() {
-        lines.push(line);
-    }
-    lines
 }
 
 /// Unknown values come first, if there are any: the line of tabs refers here for them. The cost of watching comes last.
@@ -154,30 +122,4 @@ fn meaning(app: &App) -> Vec<Told> {
     let sheet = app.sheet();
     let item = sheet.rows.get(app.selection(&sheet)).map(|row| row.item);
     explain(app.shown(), item, &frame).into_iter().map(Told::text).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn a_text_goes_on_below_its_begin() {
-        assert_eq!(wrap("one two three", 9, 4, 2), ["one", "two", "three"]);
-        assert_eq!(wrap("one two three", 20, 0, 0), ["one two three"]);
-        assert_eq!(wrap("abcdefgh", 3, 0, 0), ["abc", "def", "gh"]);
-        assert_eq!(wrap("", 3, 0, 0), [""]);
-    }
-
-    proptest! {
-        #[test]
-        fn no_word_is_lost_and_no_line_too_long(
-            words in proptest::collection::vec("[a-z]{1,12}", 0..30), width in 1usize..60, indent in 0usize..20,
-        ) {
-            let lines = wrap(&words.join(" "), width, indent, indent);
-            let room = width.saturating_sub(indent).max(1);
-            prop_assert!(lines.iter().all(|line| line.chars().count() <= room));
-            prop_assert_eq!(lines.join("").replace(' ', ""), words.join(""));
-        }
-    }
 }
