@@ -61,13 +61,7 @@ impl DiagnoseCommand {
             .hint("add --selftest, or leave them out"));
         }
         if self.runs.is_empty() {
-            let ask = host::Ask {
-                duration: self.duration,
-                port: self.port,
-                scope: self.scope,
-                probes: !self.no_bpf,
-            };
-            return host::run(&ask, &self.format);
+            return host::run(&self);
         }
         runs::run(&self.runs, &self.format)
     }

@@ -9,7 +9,6 @@ use std::net::SocketAddr;
 use rxpath_bpf::can::can_time_softirqs;
 use rxpath_export::METRICS;
 use rxpath_export::families::{MOST_SERIES, MOST_TOP, TOP};
-use rxpath_export::governor::Governor;
 use rxpath_export::listen::{Address, MetricsServer, Page};
 use rxpath_export::phase;
 use rxpath_export::reserved::Reserved;
@@ -24,9 +23,10 @@ use rxpath_tune::plan::HostMark;
 use crate::cmd::micros::irq_entry;
 use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
-use crate::cmd::values::seconds;
+use crate::cmd::values::{check_window, seconds};
 use crate::output::table::hanging;
 use crate::tui::source::Live;
+use deeper::Deeper;
 use exporter::Exporter;
 
 /// Where Prometheus finds it unless told otherwise.
@@ -42,7 +42,6 @@ const TAKEN: &str = "another exporter measures this network namespace with BPF p
 /// The name is taken, and the lock is not.
 const NAME_TAKEN: &str = "a program without the lock in /run/rxpath-export has the name @rxpath-export: if it is an exporter (in a \
                           container, or of another user), both measure";
-const LONGEST: Nanos = Nanos::from_secs(3600);
 
 /// `rxpath export`
 #[derive(Debug, clap::Args)]
@@ -134,10 +133,7 @@ impl ExportCommand {
             output::text(&names())?;
             return Ok(Exit::Done);
         }
-        if !(SHORTEST..=LONGEST).contains(&self.interval) {
-            let what = format!("--interval {}: {SHORTEST} to {LONGEST}", self.interval);
-            return Err(Failure::usage(what));
-        }
+        check_window("--interval", self.interval, SHORTEST)?;
         // Before anything is loaded: a second exporter has nothing to undo. And before the namespace is entered.
         let reserved = self.reserved()?;
         let scope = ScopeArgs { netns: self.netns.clone(), ..ScopeArgs::default() };
@@ -151,8 +147,7 @@ impl ExportCommand {
         let measured = EntryCost::Measured { pause };
         let irq_entry = self.irq_entry.map_or(measured, |us| EntryCost::Given { us });
         let options = WatcherOptions { counters_only, only: None, irq_entry };
-        let watcher =
-            LiveWatcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
+        let watcher = LiveWatcher::start(options)?;
         let _sole = sole.filter(|_| watcher.without_probes().is_none());
         let one_window = self.once.then_some("one window has no deep look");
         let (programs, of_looks) = programs(watcher.without_probes().or(one_window));
@@ -160,7 +155,7 @@ impl ExportCommand {
         // What loading took, most of it the kernel's types.
         heap::release();
         // Before any thread is started, and before anybody can connect.
-        caps::drop_all().map_err(|error| Failure::new(Exit::Cannot, error))?;
+        caps::drop_all()?;
         let interrupt = Interrupt::catch()?;
         let page = Page::default();
         let port = match reserved {
@@ -179,9 +174,9 @@ impl ExportCommand {
         self.begun(port.as_ref(), &watcher, &unloaded, window + delay);
         let has_probes = watcher.without_probes().is_none();
         let live = Live::new(watcher, WatchSettings::default(), window).longer_at_first(delay);
-        let exporter = Exporter::new(live, page, Governor::new(self.budget), has_probes)?;
+        let deeper = Deeper::new(programs, &of_looks);
+        let exporter = Exporter::new(&self, (live, page), deeper, has_probes)?;
         exporter.not_loaded(&unloaded);
-        let exporter = exporter.with_top(self.top).with_programs(programs, &of_looks);
         exporter.run(&self, &interrupt)
     }
 
@@ -295,10 +290,7 @@ fn sole() -> Result<Option<Sole>, Failure> {
             Ok(Some(sole))
         }
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Ok(None),
-        Err(error) => {
-            let error = anyhow::Error::new(error).context("claim the namespace");
-            Err(Failure::new(Exit::Cannot, error))
-        }
+        Err(error) => Err(anyhow::Error::new(error).context("claim the namespace").into()),
     }
 }
 

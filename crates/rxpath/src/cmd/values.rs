@@ -8,7 +8,11 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rxpath_core::{Bytes, ItemCount, Nanos, ParseUnitError};
 
+use crate::exit::Failure;
 use crate::interrupt::Interrupt;
+
+/// The longest window of a command.
+const LONGEST: Nanos = Nanos::from_secs(3600);
 
 /// A plain number of ns or a time with its unit.
 pub fn nanoseconds(text: &str) -> Result<u64, String> {
@@ -21,6 +25,14 @@ pub fn nanoseconds(text: &str) -> Result<u64, String> {
 /// A time with its unit, of an option that takes seconds and refuses microseconds.
 pub fn seconds(text: &str) -> Result<Nanos, String> {
     text.parse().map_err(|error: ParseUnitError| error.with_example("10s").to_string())
+}
+
+/// Refuses a window that is shorter than this, or longer than an hour.
+pub fn check_window(option: &str, time: Nanos, shortest: Nanos) -> Result<(), Failure> {
+    if (shortest..=LONGEST).contains(&time) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{option} {time}: {shortest} to {LONGEST}")))
 }
 
 /// A time whose plain number has this unit.

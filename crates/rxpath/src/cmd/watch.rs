@@ -7,7 +7,7 @@ use rxpath_record::watch::{Recorded, WatchFrame, WatchSettings, head_line, parse
 use crate::cmd::on_host::OnHost;
 use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
-use crate::cmd::values::{Wait, seconds};
+use crate::cmd::values::{Wait, check_window, seconds};
 use crate::output::color::{Stream, is_on};
 use crate::output::{json, line};
 use crate::tui::recorder::Recorder;
@@ -15,7 +15,6 @@ use crate::tui::source::{FrameSource, Live, Replay};
 use crate::tui::{screen, text};
 
 const SHORTEST: Nanos = Nanos::from_millis(20);
-const LONGEST: Nanos = Nanos::from_secs(3600);
 /// A larger recording was not made by this program.
 const LARGEST_BYTES: u64 = 4 << 30;
 
@@ -57,12 +56,7 @@ impl WatchCommand {
         if self.on.is_given() {
             return self.on.run();
         }
-        if !(SHORTEST..=LONGEST).contains(&self.interval) {
-            return Err(Failure::usage(format!(
-                "--interval {}: {SHORTEST} to {LONGEST}",
-                self.interval
-            )));
-        }
+        check_window("--interval", self.interval, SHORTEST)?;
         match &self.replay {
             Some(_) if self.scope.is_given() => Err(Failure::usage(
                 "--netns, --pid and --cgroup work on this host only, not with --replay",
@@ -94,8 +88,7 @@ impl WatchCommand {
             only,
             irq_entry: EntryCost::Measured { pause: Duration::ZERO },
         };
-        let watcher =
-            LiveWatcher::start(options).map_err(|error| Failure::new(Exit::Cannot, error))?;
+        let watcher = LiveWatcher::start(options)?;
         let settings = self.settings(&watcher);
         let recorder = match &self.record {
             Some(path) => Some(Recorder::create(path, &settings).map_err(|error| {

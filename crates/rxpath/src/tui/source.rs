@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use rxpath_host::HostError;
-use rxpath_live::watch::{LiveWatcher, ProbeLimit};
-use rxpath_record::watch::{Recorded, WatchFrame, WatchSettings, WindowTotals};
+use rxpath_live::watch::LiveWatcher;
+use rxpath_record::watch::{Recorded, WatchFrame, WatchSettings};
 
 /// Socket samples in one window: queues fill and empty in between.
 const LOOKS: u32 = 10;
@@ -46,9 +46,10 @@ pub trait FrameSource {
 /// This host.
 #[derive(Debug)]
 pub struct Live {
-    watcher: LiveWatcher,
+    pub watcher: LiveWatcher,
     settings: WatchSettings,
-    interval: Duration,
+    /// The length of the windows after this one.
+    pub interval: Duration,
     look_at: Instant,
     frame_at: Instant,
     end: Option<Instant>,
@@ -78,36 +79,6 @@ impl Live {
     #[must_use]
     pub fn longer_at_first(self, by: Duration) -> Self {
         Self { frame_at: self.frame_at + by, ..self }
-    }
-
-    /// The length of the windows after this one.
-    pub fn set_interval(&mut self, interval: Duration) {
-        self.interval = interval;
-    }
-
-    /// Limits what the probes cost from now on.
-    pub fn limit(&mut self, limit: ProbeLimit) {
-        self.watcher.limit(limit);
-    }
-
-    /// Whether the window of the last frame lost packets above the thresholds of the diagnosis, wherever.
-    pub fn loses(&self) -> bool {
-        self.watcher.loses()
-    }
-
-    /// Whether a list of sockets takes so much CPU time that it is read once in five minutes.
-    pub fn has_dear_list(&self) -> bool {
-        self.watcher.has_dear_list()
-    }
-
-    /// In how many windows a device came, went, or changed its name or state.
-    pub fn link_changes(&self) -> u64 {
-        self.watcher.link_changes()
-    }
-
-    /// What this frame, the last one, adds to totals; none without probes.
-    pub fn totals(&mut self, frame: &WatchFrame) -> Option<WindowTotals> {
-        self.watcher.totals(frame)
     }
 }
 

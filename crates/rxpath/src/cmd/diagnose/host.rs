@@ -8,22 +8,14 @@ use rxpath_live::{doubts, live};
 use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::verdict::DiagnosisVerdict;
 
+use super::DiagnoseCommand;
 use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
+use crate::cmd::values::check_window;
 use crate::output::table::sentences;
 
 /// A shorter window says nothing about queues.
 const SHORTEST: Nanos = Nanos::from_millis(100);
-/// The longest window allowed.
-const LONGEST: Nanos = Nanos::from_secs(3600);
-
-/// The options of the watch.
-pub(super) struct Ask {
-    pub duration: Nanos,
-    pub port: Option<u16>,
-    pub scope: ScopeArgs,
-    pub probes: bool,
-}
 
 #[derive(Serialize)]
 struct Settings<'a> {
@@ -71,19 +63,16 @@ impl Window {
     }
 }
 
-pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
-    let (duration, probes) = (ask.duration, ask.probes);
-    if !(SHORTEST..=LONGEST).contains(&duration) {
-        return Err(Failure::usage(format!("--duration {duration}: {SHORTEST} to {LONGEST}")));
-    }
+pub(super) fn run(ask: &DiagnoseCommand) -> Outcome {
+    let (duration, probes) = (ask.duration, !ask.no_bpf);
+    check_window("--duration", duration, SHORTEST)?;
     // Before other threads exist.
     let only = ask.scope.enter()?.only;
     let interrupt = Interrupt::catch()?;
     let (length, port) = (Duration::from_nanos(duration.0), ask.port);
     let watched = live::LiveRequest { length, port, probes, only, udp_pause: 0 };
     let begun = || crate::note!("watching for {duration}");
-    let seen = live::watch(&watched, interrupt.stop(), begun)
-        .map_err(|error| Failure::new(Exit::Cannot, error))?;
+    let seen = live::watch(&watched, interrupt.stop(), begun)?;
     let verdict = diagnose(&seen.evidence);
     let window = Window::of(&seen);
     let mut warnings = doubts::warnings(&seen, port);
@@ -103,7 +92,7 @@ pub(super) fn run(ask: &Ask, format: &FormatArgs) -> Outcome {
         window,
     };
     let answer = Envelope::new("diagnose", settings, result, warnings);
-    output::answer(format.is_json(), &answer, text)?;
+    output::answer(ask.format.is_json(), &answer, text)?;
     Ok(interrupt.caught().map_or(Exit::Done, Exit::Signal))
 }
 

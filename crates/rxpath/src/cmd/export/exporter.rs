@@ -14,7 +14,6 @@ use rxpath_export::window::{is_late, lost_probes};
 use rxpath_export::{ExportedCheck, Families, RenderedPages, textfile};
 use rxpath_host::read::procfs;
 use rxpath_host::{Root, heap, notify};
-use rxpath_live::deep::Programs;
 use rxpath_live::watch::{ProbeLimit, Unloaded};
 use rxpath_record::watch::WatchFrame;
 use rxpath_tune::standings::{SEEN_BY_ROOT, standings};
@@ -63,39 +62,28 @@ enum Written {
 
 impl Exporter {
     pub(super) fn new(
-        live: Live,
-        page: Page,
-        governor: Governor,
+        command: &ExportCommand,
+        (live, page): (Live, Page),
+        deeper: Deeper,
         has_probes: bool,
     ) -> Result<Self, Failure> {
         let families = Families::new(build_id::id(), own_netns()).context("metrics")?;
         families.started(now_unix_s());
         Ok(Self {
-            families,
+            families: families.with_top(command.top),
             live,
             page,
             suppressions: CheckCommand::default().suppressions()?,
             recheck: Recheck::default(),
             file: Written::Never,
             unwritten: 0,
-            governor,
+            governor: Governor::new(command.budget),
             shed: Shed::default(),
-            deeper: Deeper::default(),
+            deeper,
             cpu_before: process_cpu(),
             planned: [Duration::ZERO; 2],
             has_probes,
         })
-    }
-
-    /// Before the first window: how many programs and victims have series of their own.
-    pub(super) fn with_top(mut self, top: usize) -> Self {
-        self.families = self.families.with_top(top);
-        self
-    }
-
-    /// What deep looks measure with, and what of it did not load.
-    pub(super) fn with_programs(self, programs: Programs, unloaded: &[Unloaded]) -> Self {
-        Self { deeper: Deeper::new(programs, unloaded), ..self }
     }
 
     /// What is not measured for as long as it runs.
@@ -114,7 +102,7 @@ impl Exporter {
         let name_of = |process: u32| if sees_processes { comm(process) } else { None };
         self.follow(command, self.governor.course());
         // The port is open, and the capabilities are gone.
-        notify::ready().map_err(|error| Failure::new(Exit::Cannot, error))?;
+        notify::ready()?;
         loop {
             wait.until_time(self.live.due())?;
             if let Some(signal) = wait.signal() {
@@ -123,13 +111,13 @@ impl Exporter {
             let Some(mut frame) = self.live.advance()? else { continue };
             self.warn_of_lost_probes(&frame);
             // Taken from the probes in any case: they begin the next window.
-            let totals = self.live.totals(&frame);
+            let totals = self.live.watcher.totals(&frame);
             // A page that is made once has nothing else to show, and is not there when a deep look ends.
             let is_late = is_late(frame.window_s, self.planned) && !command.once;
             if !command.once {
                 let loss = WindowLoss {
-                    loses: (!is_late).then(|| self.live.loses()),
-                    has_dear_list: self.live.has_dear_list(),
+                    loses: (!is_late).then(|| self.live.watcher.loses()),
+                    has_dear_list: self.live.watcher.has_dear_list(),
                 };
                 self.deeper.window(&mut frame, loss, &self.governor, &self.families);
             }
@@ -198,8 +186,8 @@ impl Exporter {
     fn follow(&mut self, command: &ExportCommand, course: Course) {
         let interval = command.interval.as_duration() * course.stretch;
         self.planned = [self.planned[1], interval];
-        self.live.set_interval(interval);
-        self.live.limit(ProbeLimit {
+        self.live.interval = interval;
+        self.live.watcher.limit(ProbeLimit {
             cpu_ratio: course.probes_cpu_ratio,
             with_latency: course.with_latency,
             with_any: course.with_probes,
@@ -230,7 +218,7 @@ impl Exporter {
 
     /// Judges the settings when it is time for that. It reads some hundred files.
     fn check(&mut self, every: Duration, root: &Root) {
-        if !self.recheck.is_due(Instant::now(), every, self.live.link_changes()) {
+        if !self.recheck.is_due(Instant::now(), every, self.live.watcher.link_changes()) {
             return;
         }
         let mut facts = HostFacts::collect(root, &Scope::default());
