@@ -191,15 +191,6 @@ impl TraceCommand {
                 path.display()
             );
         }
-        if !self.format.is_json() {
-            let mut text = output::trace::text(&traced, self.top);
-            if self.timeline {
-                text += &output::trace::timeline(&events.kept);
-            }
-            output::text(&text)?;
-            warnings.iter().for_each(output::warning);
-            return Ok(());
-        }
         let settings = Settings {
             duration_s: self.duration.0 as f64 / 1e9,
             dev: self.dev,
@@ -215,7 +206,11 @@ impl TraceCommand {
             timeline: self.timeline.then_some(events.kept),
             timeline_lost_count: wanted.then_some(lost),
         };
-        output::json(&Envelope::new("trace", settings, result, warnings))
+        let answer = Envelope::new("trace", settings, result, warnings);
+        output::answer(self.format.is_json(), &answer, |it| {
+            let timeline = it.timeline.as_deref().map(output::trace::timeline);
+            output::trace::text(&it.traced, self.top) + &timeline.unwrap_or_default()
+        })
     }
 }
 

@@ -18,10 +18,9 @@ pub fn text(traced: &TraceReading, top: usize) -> String {
         "window {seconds:.3} s; quantiles are upper bucket bounds: powers of two, for latencies sixteenths of them\n\n"
     );
     out += &cpus(&traced.cpus, seconds);
-    out += &section("devices", &devices(&traced.devices, top), traced.devices.len(), top);
-    out += &section("NAPI polls", &napis(&traced.napis, top), traced.napis.len(), top);
-    let lines = irqs(&traced.irqs, seconds, top);
-    out += &section("interrupts of devices", &lines, traced.irqs.len(), top);
+    out += &devices(&traced.devices, top);
+    out += &napis(&traced.napis, top);
+    out += &irqs(&traced.irqs, seconds, top);
     let part = |part, name: &str, shown: &dyn Fn() -> String| {
         if traced.left_out.contains(&part) {
             format!("\n{name}: not traced (--without)\n")
@@ -29,22 +28,27 @@ pub fn text(traced: &TraceReading, top: usize) -> String {
             shown()
         }
     };
-    out += &part(TracePart::Drops, "drops", &|| {
-        section("drops", &drops(traced, top), traced.drops.len(), top)
-    });
+    out += &part(TracePart::Drops, "drops", &|| drops(traced, top));
     out += &part(TracePart::Stages, "stages", &|| stages(traced));
-    let waited = "sockets with waiting data";
-    out += &part(TracePart::Sockets, waited, &|| {
-        section(waited, &sockets(traced, top), traced.sockets.len(), top)
-    });
+    out += &part(TracePart::Sockets, WAITING, &|| sockets(traced, top));
     out + "\n" + &cost(&traced.probe_cost)
 }
 
-fn section(name: &str, table: &Grid, rows: usize, top: usize) -> String {
-    if rows == 0 {
+const WAITING: &str = "sockets with waiting data";
+
+/// A titled table of the first rows, with the number of the others.
+fn section<T, R: IntoIterator<Item = String>>(
+    name: &str,
+    rows: &[T],
+    top: usize,
+    mut table: Grid,
+    row: impl Fn(&T) -> R,
+) -> String {
+    if rows.is_empty() {
         return format!("\n{name}: none\n");
     }
-    let more = rows.saturating_sub(top);
+    rows.iter().take(top).for_each(|one| table.row(row(one)));
+    let more = rows.len().saturating_sub(top);
     let rest = if more > 0 { format!("{more} more (--top, --json)\n") } else { String::new() };
     format!("\n{name}\n{}{rest}", table.shown())
 }
@@ -117,34 +121,32 @@ macro_rules! polled {
     };
 }
 
-fn devices(devices: &[DevicePolls], top: usize) -> Grid {
-    let mut table = Grid::new(1, [&["device", "NAPIs", "CPUs"][..], &POLLED].concat());
-    for of in devices.iter().take(top) {
+fn devices(devices: &[DevicePolls], top: usize) -> String {
+    let table = Grid::new(1, [&["device", "NAPIs", "CPUs"][..], &POLLED].concat());
+    section("devices", devices, top, table, |of| {
         let who = [of.dev.clone(), grouped(of.napis_count), CpuList(of.cpus.clone()).to_string()];
-        table.row(who.into_iter().chain(polled!(of)));
-    }
-    table
+        who.into_iter().chain(polled!(of))
+    })
 }
 
-fn napis(napis: &[NapiPolls], top: usize) -> Grid {
-    let mut table = Grid::new(1, [&["device", "queue", "NAPI", "CPU"][..], &POLLED].concat());
-    for of in napis.iter().take(top) {
+fn napis(napis: &[NapiPolls], top: usize) -> String {
+    let table = Grid::new(1, [&["device", "queue", "NAPI", "CPU"][..], &POLLED].concat());
+    section("NAPI polls", napis, top, table, |of| {
         let who = [
             of.dev.clone(),
             of.queue.map_or_else(|| "-".into(), |queue| format!("rx-{queue}")),
             if of.napi_id == 0 { "-".into() } else { of.napi_id.to_string() },
             of.cpu.to_string(),
         ];
-        table.row(who.into_iter().chain(polled!(of)));
-    }
-    table
+        who.into_iter().chain(polled!(of))
+    })
 }
 
-fn irqs(irqs: &[IrqLine], seconds: f64, top: usize) -> Grid {
-    let mut table =
+fn irqs(irqs: &[IrqLine], seconds: f64, top: usize) -> String {
+    let table =
         Grid::new(2, ["irq", "handler", "CPU", "interrupts", "per s", "interval p50", "p99"]);
-    for irq in irqs.iter().take(top) {
-        table.row([
+    section("interrupts of devices", irqs, top, table, |irq| {
+        [
             irq.irq.to_string(),
             irq.name.clone(),
             irq.cpu.to_string(),
@@ -152,17 +154,16 @@ fn irqs(irqs: &[IrqLine], seconds: f64, top: usize) -> Grid {
             grouped((irq.interrupts_count as f64 / seconds).round() as u64),
             time(&irq.interval_ns, 0.5),
             time(&irq.interval_ns, 0.99),
-        ]);
-    }
-    table
+        ]
+    })
 }
 
-fn drops(traced: &TraceReading, top: usize) -> Grid {
+fn drops(traced: &TraceReading, top: usize) -> String {
     let head = ["reason", "place", "packets", "device", "protocol", "port", "process"];
-    let mut table = Grid::new(2, head).text(&[3, 4, 6]);
-    for drop in traced.drops.iter().take(top) {
+    let table = Grid::new(2, head).text(&[3, 4, 6]);
+    section("drops", &traced.drops, top, table, |drop| {
         let transport = drop.transport.as_ref().map(|t| format!(" {t}"));
-        table.row([
+        [
             drop.reason.clone(),
             drop.place.clone(),
             grouped(drop.packets),
@@ -174,17 +175,15 @@ fn drops(traced: &TraceReading, top: usize) -> Grid {
                 port => port.to_string(),
             },
             if drop.processes.is_empty() { "-".into() } else { drop.processes.join(", ") },
-        ]);
-    }
-    table
+        ]
+    })
 }
 
-fn sockets(traced: &TraceReading, top: usize) -> Grid {
+fn sockets(traced: &TraceReading, top: usize) -> String {
     let head = ["protocol", "port", "process", "most", "of its limit", "mean", "waited in"];
-    let mut table = Grid::new(3, head);
-    for socket in traced.sockets.iter().take(top) {
+    section(WAITING, &traced.sockets, top, Grid::new(3, head), |socket| {
         let waited = percent(socket.waiting_count, socket.looks_count as f64);
-        table.row([
+        [
             socket.protocol.clone(),
             socket.port.to_string(),
             if socket.processes.is_empty() { "-".into() } else { socket.processes.join(", ") },
@@ -192,9 +191,8 @@ fn sockets(traced: &TraceReading, top: usize) -> Grid {
             percent(socket.max_bytes, socket.limit_bytes as f64),
             Bytes(socket.mean_bytes as u64).to_string(),
             format!("{waited} of {} samples", grouped(socket.looks_count)),
-        ]);
-    }
-    table
+        ]
+    })
 }
 
 /// A stage without latencies has neither a mean nor a longest.

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use crate::tui::mark::Mark;
 use crate::tui::palette::Palette;
-use crate::tui::sheet::{Cell, Column, Sheet};
+use crate::tui::sheet::{Column, Sheet};
 use crate::tui::state::App;
 
 /// The lines for this space.
@@ -25,7 +25,7 @@ pub fn lines<'a>(app: &App, room: Rect, palette: Palette) -> Vec<Line<'a>> {
         let spans: Vec<Span<'a>> = cells
             .map(|((cell, column), width)| {
                 let mark = if at == selected { Mark::Selected } else { cell.mark };
-                Span::styled(fit(cell, *column, *width), palette.style(mark))
+                Span::styled(fit(&cell.text, *column, *width), palette.style(mark))
             })
             .collect();
         lines.push(Line::from(spans));
@@ -46,14 +46,10 @@ fn heading<'a>(app: &App, sheet: &Sheet, widths: &[usize], palette: Palette) -> 
             }
             _ => "",
         };
-        let cell = Cell { text: format!("{}{sign}", column.title), ..blank() };
-        Span::styled(fit(&cell, *column, *width), palette.style(Mark::Head))
+        let title = format!("{}{sign}", column.title);
+        Span::styled(fit(&title, *column, *width), palette.style(Mark::Head))
     });
     Line::from(spans.collect::<Vec<_>>())
-}
-
-fn blank() -> Cell {
-    Cell { text: String::new(), key: crate::tui::sheet::Key::Gap, mark: Mark::Plain }
 }
 
 /// The last column is drawn only from this width on.
@@ -82,11 +78,11 @@ fn widths(columns: &[Column], room: u16) -> Vec<usize> {
 }
 
 /// A cell in exactly this many characters.
-fn fit(cell: &Cell, column: Column, width: usize) -> String {
+fn fit(cell: &str, column: Column, width: usize) -> String {
     let Some(room) = width.checked_sub(1) else { return String::new() };
-    let long = cell.text.chars().count() > room;
+    let long = cell.chars().count() > room;
     let mut text: String =
-        cell.text.chars().take(if long { room.saturating_sub(1) } else { room }).collect();
+        cell.chars().take(if long { room.saturating_sub(1) } else { room }).collect();
     if long {
         text.push('…');
     }
@@ -111,8 +107,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_ends_with_a_sign() {
-        let cell = Cell { text: "abcdefgh".into(), ..blank() };
-        assert_eq!(fit(&cell, column(4), 5), "abc… ");
-        assert_eq!(fit(&cell, column(4), 0), "");
+        assert_eq!(fit("abcdefgh", column(4), 5), "abc… ");
+        assert_eq!(fit("abcdefgh", column(4), 0), "");
     }
 }
