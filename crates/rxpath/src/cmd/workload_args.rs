@@ -28,8 +28,8 @@ pub struct ThreadArgs {
 
 impl ThreadArgs {
     /// The threads; `--threads` and `--cpu` must agree.
-    pub fn threads(self) -> Result<Threads, Failure> {
-        let (cpus, nice, sched) = (self.cpu.unwrap_or_default().0, self.nice, self.sched);
+    pub fn threads(&self) -> Result<Threads, Failure> {
+        let (cpus, nice, sched) = (self.cpu.clone().unwrap_or_default().0, self.nice, self.sched);
         let count = match (self.threads, cpus.len()) {
             (Some(threads), listed) if listed > 0 && listed != threads => {
                 let what =

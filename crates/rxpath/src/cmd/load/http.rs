@@ -71,20 +71,19 @@ pub struct LoadHttp {
 impl LoadHttp {
     /// Runs the load to its end.
     pub fn run(self) -> Outcome {
-        let args = self.conduct.clone();
         // The load ends by itself, exactly at its time.
-        conduct(Load::open(self.options()?), &args, EndConditions::default())
+        conduct(Load::open(self.options()?), &self.conduct, EndConditions::default())
     }
 
-    fn options(self) -> Result<LoadOptions, Failure> {
+    fn options(&self) -> Result<LoadOptions, Failure> {
         let url: Url = self.url.parse().map_err(|bad: rxpath_load::http::load::url::BadUrl| {
             let hint = bad.hint;
             Failure::usage(bad).hint(hint)
         })?;
-        let body = match (self.body, self.body_file) {
-            (Some(text), _) => Some(text.into_bytes()),
+        let body = match (&self.body, &self.body_file) {
+            (Some(text), _) => Some(text.clone().into_bytes()),
             (None, Some(path)) => {
-                Some(std::fs::read(&path).or_usage(|| format!("--body-file {}", path.display()))?)
+                Some(std::fs::read(path).or_usage(|| format!("--body-file {}", path.display()))?)
             }
             (None, None) => None,
         };
@@ -97,8 +96,8 @@ impl LoadHttp {
             rate_rps: self.rate.map(|rate| rate.0),
             pacing: self.pacing,
             pipeline: self.pipeline,
-            method: self.method.unwrap_or_else(|| method.into()),
-            headers: self.headers,
+            method: self.method.clone().unwrap_or_else(|| method.into()),
+            headers: self.headers.clone(),
             body: body.unwrap_or_default(),
             timeout_ns: self.timeout.0,
             keepalive: !self.no_keepalive,

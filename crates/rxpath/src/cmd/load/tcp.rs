@@ -61,7 +61,7 @@ pub struct CommonArgs {
 
 impl CommonArgs {
     fn common(&self) -> Result<Common, Failure> {
-        let threads = self.threads.clone().threads()?;
+        let threads = self.threads.threads()?;
         Ok(Common {
             addr: self.addr,
             connections: self.connections.map_or(threads.count, |count| count.0 as usize),

@@ -103,14 +103,13 @@ impl LoadUdp {
                 Failure::usage(what).hint("for example --rate 10k; --count N also sets a bound")
             );
         }
-        let args = self.conduct.clone();
         // A sender ends by itself, exactly at its time.
-        conduct(Load::open(self.options()?), &args, EndConditions::default())
+        conduct(Load::open(self.options()?), &self.conduct, EndConditions::default())
     }
 
-    fn options(self) -> Result<LoadOptions, Failure> {
+    fn options(&self) -> Result<LoadOptions, Failure> {
         Ok(LoadOptions {
-            to: self.to,
+            to: self.to.clone(),
             source: self.source,
             source_port: self.source_port,
             size: self.size.0 as usize,
@@ -127,7 +126,7 @@ impl LoadUdp {
                 None => self.engine,
             },
             xdp: self.xdp,
-            permitted: self.yes_send_to,
+            permitted: self.yes_send_to.clone(),
             count: self.count.map(|count| count.0),
             clock_id: self.clock_id,
             duration_ns: self.conduct.load_ns(self.count.is_some()),

@@ -74,12 +74,10 @@ pub struct ServeHttp {
 impl ServeHttp {
     /// Serves to the end.
     pub fn run(self) -> Outcome {
-        let ends = self.conduct.ends(self.end);
-        let args = self.conduct.clone();
-        conduct(Serve::open(self.options()?), &args, ends)
+        conduct(Serve::open(self.options()?), &self.conduct, self.conduct.ends(self.end))
     }
 
-    fn options(self) -> Result<ServeOptions, Failure> {
+    fn options(&self) -> Result<ServeOptions, Failure> {
         let busy_poll: Option<BusyPoll> = self.poll.into();
         let is_about_epoll =
             self.trigger.is_some() || self.epoll_timeout.is_some() || busy_poll.is_some();

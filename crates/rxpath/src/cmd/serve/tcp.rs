@@ -58,12 +58,10 @@ pub struct ServeTcp {
 impl ServeTcp {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let ends = self.conduct.ends(self.end);
-        let args = self.conduct.clone();
-        conduct(Serve::open(self.options()?), &args, ends)
+        conduct(Serve::open(self.options()?), &self.conduct, self.conduct.ends(self.end))
     }
 
-    fn options(self) -> Result<ServeOptions, Failure> {
+    fn options(&self) -> Result<ServeOptions, Failure> {
         Ok(ServeOptions {
             addr: self.addr,
             threads: self.threads.threads()?,
@@ -74,7 +72,7 @@ impl ServeTcp {
             socket: SocketOptions {
                 rcvbuf: self.buffers.rcvbuf.map(|bytes| bytes.0),
                 sndbuf: self.buffers.sndbuf.map(|bytes| bytes.0),
-                congestion: self.congestion,
+                congestion: self.congestion.clone(),
                 busy_poll: self.poll.into(),
                 ..SocketOptions::default()
             },

@@ -84,12 +84,10 @@ impl ServeUdp {
             output::line(&format!("{:.2} ns per datagram", dry_loop_ns(self.batch, 20)))?;
             return Ok(Exit::Done);
         }
-        let ends = self.conduct.ends(self.end);
-        let args = self.conduct.clone();
-        conduct(Serve::open(self.options()?), &args, ends)
+        conduct(Serve::open(self.options()?), &self.conduct, self.conduct.ends(self.end))
     }
 
-    fn options(self) -> Result<ServeOptions, Failure> {
+    fn options(&self) -> Result<ServeOptions, Failure> {
         Ok(ServeOptions {
             addr: self.addr,
             threads: self.threads.threads()?,
@@ -106,8 +104,8 @@ impl ServeUdp {
             stamps: self.stamps,
             engine: self.engine,
             xdp: self.xdp,
-            device: self.dev,
-            sender_clocks: self.sender_clock,
+            device: self.dev.clone(),
+            sender_clocks: self.sender_clock.clone(),
         })
     }
 }

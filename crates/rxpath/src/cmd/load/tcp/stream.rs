@@ -48,13 +48,12 @@ pub struct LoadStream {
 impl LoadStream {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let args = self.common.conduct.clone();
+        let args = &self.common.conduct;
         // A blocked send does not see its time: the conductor does.
-        let ends = args.ends(EndArgs::default());
-        conduct(StreamClient::open(self.options()?), &args, ends)
+        conduct(StreamClient::open(self.options()?), args, args.ends(EndArgs::default()))
     }
 
-    fn options(self) -> Result<StreamOptions, Failure> {
+    fn options(&self) -> Result<StreamOptions, Failure> {
         let mut common = self.common.common()?;
         common.socket.pacing_bps = self.pacing_rate.map(|rate| rate.0);
         common.socket.nodelay = self.nodelay;

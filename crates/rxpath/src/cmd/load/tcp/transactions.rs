@@ -44,10 +44,10 @@ pub struct LoadSingles {
 impl LoadTransactions {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let args = self.common.conduct.clone();
+        let args = &self.common.conduct;
+        let options = self.options(CloseBy::Server)?;
         // A blocked receive does not see its time: the conductor does.
-        let ends = args.ends(EndArgs::default());
-        conduct(RequestResponse::open(self.options(CloseBy::Server)?), &args, ends)
+        conduct(RequestResponse::open(options), args, args.ends(EndArgs::default()))
     }
 
     fn options(&self, close_by: CloseBy) -> Result<TransactionOptions, Failure> {
@@ -65,9 +65,9 @@ impl LoadTransactions {
 impl LoadSingles {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let args = self.transactions.common.conduct.clone();
+        let args = &self.transactions.common.conduct;
         let options = self.transactions.options(self.close)?;
-        conduct(ConnectRequestResponse::open(options), &args, args.ends(EndArgs::default()))
+        conduct(ConnectRequestResponse::open(options), args, args.ends(EndArgs::default()))
     }
 }
 
