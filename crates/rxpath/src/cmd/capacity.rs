@@ -144,26 +144,18 @@ impl CapacityCommand {
                 format!("{name}, variant {}, speaks {}, not {asked}", variant.name, spoken.word());
             return Err(Failure::usage(why));
         }
+        let no_rate =
+            |why: &str| Failure::usage(format!("{name}, variant {}: {why}", variant.name));
         let Some(own) = variant.load.own() else {
-            let why = format!(
-                "{name}, variant {}: the load is another program, whose rate rxpath cannot set",
-                variant.name
-            );
-            return Err(
-                Failure::usage(why).hint("use `rxpath run`, or a scenario without load.command")
-            );
+            return Err(no_rate("the load is another program, whose rate rxpath cannot set")
+                .hint("use `rxpath run`, or a scenario without load.command"));
         };
         if own.options.count.is_some() || own.options.requests.is_some() {
-            let why = format!(
-                "{name}, variant {}: the load ends after a count, so it has no rate to search",
-                variant.name
-            );
-            return Err(Failure::usage(why).hint("leave out load.count and load.requests"));
+            return Err(no_rate("the load ends after a count, so it has no rate to search")
+                .hint("leave out load.count and load.requests"));
         }
         if variant.serve.own().is_some_and(|own| own.absent) {
-            let why =
-                format!("{name}, variant {}: nothing listens, so no rate holds", variant.name);
-            return Err(Failure::usage(why));
+            return Err(no_rate("nothing listens, so no rate holds"));
         }
         scenario.variants = vec![variant];
         scenario.compare.clear();

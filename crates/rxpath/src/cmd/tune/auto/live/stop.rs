@@ -1,6 +1,5 @@
 //! How the command ends if a search on real traffic ends early.
 
-use rxpath_host::HostError;
 use rxpath_lab::search::live::stop::Stop as SearchStop;
 use rxpath_tune::switch::SwitchError;
 
@@ -15,21 +14,9 @@ pub enum LiveSearchStop {
     Refused(Failure),
 }
 
-impl From<SearchStop> for LiveSearchStop {
-    fn from(stop: SearchStop) -> Self {
-        Self::Search(stop)
-    }
-}
-
-impl From<SwitchError> for LiveSearchStop {
-    fn from(error: SwitchError) -> Self {
-        Self::Search(error.into())
-    }
-}
-
-impl From<HostError> for LiveSearchStop {
-    fn from(error: HostError) -> Self {
-        Self::Search(error.into())
+impl<E: Into<SearchStop>> From<E> for LiveSearchStop {
+    fn from(stop: E) -> Self {
+        Self::Search(stop.into())
     }
 }
 
