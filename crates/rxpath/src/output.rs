@@ -28,7 +28,7 @@ pub mod udp;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
-use rxpath_core::Envelope;
+use rxpath_core::{Envelope, Fact};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -92,6 +92,11 @@ fn colour_length(text: &str) -> usize {
     let Some(codes) = text.strip_prefix("\u{1b}[") else { return 0 };
     let end = codes.find(|c: char| !c.is_ascii_digit() && c != ';');
     end.filter(|end| codes[*end..].starts_with('m')).map_or(0, |end| end + 3)
+}
+
+/// The value in words, or why it is not known.
+pub fn known<T>(fact: &Fact<T>, words: impl FnOnce(&T) -> String) -> String {
+    fact.value().map_or_else(|| fact.gap().unwrap_or_default(), words)
 }
 
 /// The name of a value in results.

@@ -45,8 +45,7 @@ fn told(diagnosis: &Diagnosis) -> String {
             area = &finding.area;
             out += &format!("{}\n", paint(Paint::Bold, Stream::Out, area));
         }
-        let state =
-            finding.state.value().cloned().or_else(|| finding.state.gap()).unwrap_or_default();
+        let state = output::known(&finding.state, String::clone);
         out += &format!("  {}  {:<28} {state}\n", mark(&finding.state), finding.what);
         if !finding.without_it.is_empty() {
             out += &format!("      without it: {}\n", finding.without_it);

@@ -184,7 +184,7 @@ pub fn look(inventory: &Inventory, binary: &BinaryArgs) -> Result<Readiness, Fai
 }
 
 /// Shows what connecting does.
-fn note(text: &str) {
+pub fn note(text: &str) {
     crate::note!("rxpath: {text}");
 }
 

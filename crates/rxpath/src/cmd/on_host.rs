@@ -14,6 +14,7 @@ use rxpath_remote::inventory::{HostEntry, Reach};
 use rxpath_remote::{Given, Role, Sudo};
 
 use crate::cmd::binary_args::binaries_of;
+use crate::cmd::hosts_args::note;
 use crate::cmd::lab_error::failure;
 use crate::cmd::prelude::*;
 
@@ -53,7 +54,6 @@ impl OnHost {
             dir: None,
         };
         let binaries = binaries_of(&self.binary)?;
-        let mut note = |text: &str| crate::note!("rxpath: {text}");
         let interrupt = Interrupt::catch()?;
         let needs = RootNeeds::default();
         let client = client(&host, &entry, &binaries, &needs, &mut note).map_err(failure)?;

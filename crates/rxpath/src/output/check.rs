@@ -8,6 +8,8 @@ pub mod sarif;
 pub mod summary;
 pub mod table;
 
+use rxpath_tune::Report;
+
 /// The form of the result on stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
@@ -25,4 +27,9 @@ pub enum Form {
     Junit,
     /// SARIF 2.1.0 for programs that collect findings
     Sarif,
+}
+
+/// What a report without findings leaves open.
+fn among(report: &Report) -> &'static str {
+    if report.unjudged_rules().total() == 0 { "" } else { " in what could be judged" }
 }

@@ -102,32 +102,32 @@ fn columns(main: &str) -> &'static [Column] {
         "delivered_pps" => &[
             ("offered_pps", "offered/s", si),
             ("loss_ratio", "lost", |it| percent(it, 2)),
-            ("receiver_cpu_ns_per_packet", "ns/datagram (receiver)", whole),
+            ("receiver_cpu_ns_per_packet", "ns/datagram (receiver)", fixed::<0>),
         ],
         "delivered_bps" => &[
             ("retransmitted_ratio", "sent again", |it| percent(it, 2)),
-            ("receiver_cpu_ns_per_kib", "ns/KiB (receiver)", whole),
-            ("sender_cpu_ns_per_kib", "ns/KiB (sender)", whole),
+            ("receiver_cpu_ns_per_kib", "ns/KiB (receiver)", fixed::<0>),
+            ("sender_cpu_ns_per_kib", "ns/KiB (sender)", fixed::<0>),
         ],
         "victim_got_ratio" => &[
             ("victim_taken_ratio", "taken", |it| percent(it, 2)),
-            ("victim_taken_s_per_gbit", "taken s/Gb", thousandth),
-            ("victim_taken_s_per_mpacket", "s/million packets", thousandth),
-            ("network_cpu_s_per_gbit", "networking s/Gb, all CPUs", thousandth),
+            ("victim_taken_s_per_gbit", "taken s/Gb", fixed::<3>),
+            ("victim_taken_s_per_mpacket", "s/million packets", fixed::<3>),
+            ("network_cpu_s_per_gbit", "networking s/Gb, all CPUs", fixed::<3>),
             ("landed_on_victim_ratio", "packets landed there", |it| percent(it, 2)),
         ],
         "achieved_tps" => &[
-            ("service_time_p50_us", "p50, us", tenth),
-            ("service_time_p99_us", "p99, us", tenth),
-            ("server_cpu_us_per_transaction", "CPU us/transaction (server)", hundredth),
-            ("errors_count", "errors", whole),
+            ("service_time_p50_us", "p50, us", fixed::<1>),
+            ("service_time_p99_us", "p99, us", fixed::<1>),
+            ("server_cpu_us_per_transaction", "CPU us/transaction (server)", fixed::<2>),
+            ("errors_count", "errors", fixed::<0>),
         ],
         _ => &[
-            ("service_time_p50_us", "p50, us", tenth),
-            ("service_time_p99_us", "p99, us", tenth),
-            ("server_cpu_us_per_request", "CPU us/request (server)", hundredth),
-            ("client_cpu_us_per_request", "(client)", hundredth),
-            ("errors_count", "errors", whole),
+            ("service_time_p50_us", "p50, us", fixed::<1>),
+            ("service_time_p99_us", "p99, us", fixed::<1>),
+            ("server_cpu_us_per_request", "CPU us/request (server)", fixed::<2>),
+            ("client_cpu_us_per_request", "(client)", fixed::<2>),
+            ("errors_count", "errors", fixed::<0>),
         ],
     }
 }
@@ -172,20 +172,8 @@ fn heading(main: &str) -> String {
     }
 }
 
-fn whole(value: f64) -> String {
-    format!("{value:.0}")
-}
-
-fn tenth(value: f64) -> String {
-    format!("{value:.1}")
-}
-
-fn hundredth(value: f64) -> String {
-    format!("{value:.2}")
-}
-
-fn thousandth(value: f64) -> String {
-    format!("{value:.3}")
+fn fixed<const DIGITS: usize>(value: f64) -> String {
+    format!("{value:.DIGITS$}")
 }
 
 fn difference(comparison: &Comparison) -> String {

@@ -36,10 +36,8 @@ fn one(device: &DeviceQueues, rates: Option<&[QueueRate]>) -> String {
 fn cells(device: &DeviceQueues, row: &Row, rates: Option<&[QueueRate]>) -> Vec<String> {
     let irq = row.irq.value();
     let of = |pick: fn(&QueueIrq) -> String| irq.map_or_else(|| "-".to_owned(), pick);
-    let total = |fact: &Fact<u64>| fact.value().map_or_else(|| "-".to_owned(), |n| grouped(*n));
-    let rate = |fact: &Fact<f64>| {
-        fact.value().map_or_else(|| "-".to_owned(), |n| grouped(n.round().max(0.0) as u64))
-    };
+    let total = |fact: &Fact<u64>| cell(fact, |n| grouped(*n));
+    let rate = |fact: &Fact<f64>| cell(fact, |n| grouped(n.round().max(0.0) as u64));
     let moved = rates.and_then(|rates| {
         rates.iter().find(|rate| rate.device == device.device && rate.queue == row.queue)
     });
@@ -53,13 +51,10 @@ fn cells(device: &DeviceQueues, row: &Row, rates: Option<&[QueueRate]>) -> Vec<S
         of(|irq| irq.irq.to_string()),
         of(|irq| irq.name.clone()),
         of(|irq| cpus(&irq.effective_cpus)),
-        of(|irq| match irq.nodes.value() {
-            Some(nodes) => nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
-            None => "-".into(),
+        of(|irq| {
+            cell(&irq.nodes, |nodes| nodes.iter().map(u32::to_string).collect::<Vec<_>>().join(","))
         }),
-        row.rss_share_ratio
-            .value()
-            .map_or_else(|| "-".to_owned(), |r| format!("{:.1} %", r * 100.0)),
+        cell(&row.rss_share_ratio, |r| format!("{:.1} %", r * 100.0)),
         cpus(&row.rps_cpus),
         cpus(&row.xps_cpus),
         packets,
@@ -69,15 +64,16 @@ fn cells(device: &DeviceQueues, row: &Row, rates: Option<&[QueueRate]>) -> Vec<S
 
 /// CPUs of a mask: `off` for none, `-` for a gap.
 fn cpus(fact: &Fact<CpuList>) -> String {
-    match fact.value() {
-        Some(cpus) if cpus.is_empty() => "off".into(),
-        Some(cpus) => cpus.to_string(),
-        None => "-".into(),
-    }
+    cell(fact, |cpus| if cpus.is_empty() { "off".into() } else { cpus.to_string() })
 }
 
 fn shown<T: ToString>(fact: &Fact<T>) -> String {
-    fact.value().map_or_else(|| "-".to_owned(), ToString::to_string)
+    cell(fact, T::to_string)
+}
+
+/// The value in words, `-` for a gap.
+fn cell<T>(fact: &Fact<T>, words: impl FnOnce(&T) -> String) -> String {
+    fact.value().map_or_else(|| "-".to_owned(), words)
 }
 
 /// The reasons for each `-` of the first queue; the other queues have the same reasons.

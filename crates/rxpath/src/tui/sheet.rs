@@ -12,6 +12,7 @@ use rxpath_core::number::{percent, si};
 use rxpath_record::watch::WatchFrame;
 
 use super::mark::Mark;
+use crate::output::known as told;
 
 pub use path::name as stage_name;
 
@@ -222,11 +223,6 @@ impl Sheet {
         }
         self
     }
-}
-
-/// A fact as text, for details.
-fn told<T>(fact: &Fact<T>, shown: impl FnOnce(&T) -> String) -> String {
-    fact.value().map_or_else(|| fact.gap().unwrap_or_default(), shown)
 }
 
 fn per_s(rate: f64, what: &str) -> String {

@@ -29,13 +29,9 @@ pub fn run(dir: &Path, json: bool, all: bool) -> Outcome {
     let warnings = summary.warnings();
     let exit = if summary.bad_files.is_empty() { Exit::Done } else { Exit::Partial };
     let result = Summarized { summary, total_bytes, elapsed_s: started.elapsed().as_secs_f64() };
-    if json {
-        let settings = json!({ "directory": dir });
-        output::json(&Envelope::new("check-summary", settings, result, warnings))?;
-    } else {
-        output::text(&render(&result, all))?;
-        warnings.iter().for_each(output::warning);
-    }
+    let settings = json!({ "directory": dir.display().to_string() });
+    let answer = Envelope::new("check-summary", settings, result, warnings);
+    output::answer(json, &answer, |it| render(it, all))?;
     Ok(exit)
 }
 

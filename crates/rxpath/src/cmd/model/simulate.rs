@@ -78,7 +78,8 @@ impl SimulateCommand {
         }
         let mut warnings = Vec::new();
         let base = self.base(&mut warnings)?;
-        let parameters = parameters(&self.changed(base.clone())?)?;
+        let changed = self.changed(base.clone())?;
+        let parameters = Parameters::new(&changed).map_err(Failure::usage_of)?;
         // A calibration alone has no load: then there is nothing to compare with.
         let before = match Parameters::new(&base) {
             Ok(base) if self.from.is_some() && !self.sets.is_empty() => {
@@ -171,10 +172,6 @@ pub fn read(what: &str) -> Result<Values, Failure> {
         None => std::fs::read_to_string(what).or_usage(|| what.to_owned())?,
     };
     Values::from_toml(&text).or_usage(|| what.to_owned())
-}
-
-fn parameters(values: &Values) -> Result<Parameters, Failure> {
-    Parameters::new(values).map_err(Failure::usage_of)
 }
 
 fn simulate(parameters: &Parameters) -> Result<SimulationOutcome, Failure> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use rxpath_core::{Bytes, CpuList, Fact, Nanos};
+use rxpath_core::{Bytes, CpuList, Nanos};
 use rxpath_load::http::serve::Serve;
 use rxpath_load::http::serve::options::{BusyPoll, Engine, ServeOptions, Sockets, Trigger};
 use rxpath_load::http::serve::result::{BusyPollResult, Interval, ServeResult, ThreadResult};
@@ -14,6 +14,7 @@ use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
 use crate::cmd::values::{cpu_time, milliseconds, nanoseconds, quantiles, value_name};
 use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, ThreadArgs, placed};
 use crate::exit::{Failure, Outcome};
+use crate::output::known;
 use crate::output::rates::{CounterDelta, Rows, grouped, rows};
 
 /// `rxpath serve http …`
@@ -130,10 +131,7 @@ impl Shown for Serve {
             ("connections", format!("up to {most}, RLIMIT_NOFILE is {limit}; {idle}")),
         ];
         if let Some(poll) = &s.busy_poll {
-            let waits = match &poll.waits {
-                Fact::Ok { value } => format!("{} us", value.poll_us),
-                gap => gap.gap().unwrap_or_default(),
-            };
+            let waits = known(&poll.waits, |waits| format!("{} us", waits.poll_us));
             let text = format!(
                 "sockets {} us, prefer {}; waits {waits}",
                 poll.socket.poll_us, poll.socket.prefer
@@ -229,10 +227,9 @@ fn waits(thread: &ThreadResult) -> String {
 }
 
 fn polled(poll: &BusyPollResult) -> String {
-    let packets = match &poll.busy_poll_rx_packets {
-        Fact::Ok { value } => format!("{} packets polled", grouped(*value)),
-        gap => gap.gap().unwrap_or_default(),
-    };
+    let packets = known(&poll.busy_poll_rx_packets, |packets| {
+        format!("{} packets polled", grouped(*packets))
+    });
     format!(
         "{packets}; {} of {} connections came through NAPI",
         poll.with_napi_count, poll.looked_at_count

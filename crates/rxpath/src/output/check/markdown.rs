@@ -2,6 +2,8 @@
 
 use rxpath_tune::{Finding, Goal, Report};
 
+use super::among;
+
 /// The whole report: a table of the findings, each in full, then the counts.
 pub fn render(report: &Report, goal: Option<Goal>, kernel: Option<&str>) -> String {
     let goal = goal.map_or("any goal", Goal::as_str);
@@ -10,11 +12,7 @@ pub fn render(report: &Report, goal: Option<Goal>, kernel: Option<&str>) -> Stri
     if !report.has_judged() {
         out += "Nothing could be judged.\n\n";
     } else if report.findings.is_empty() {
-        let among = match report.unjudged_rules().total() {
-            0 => "",
-            _ => " in what could be judged",
-        };
-        out += &format!("Nothing to change{among}.\n\n");
+        out += &format!("Nothing to change{}.\n\n", among(report));
     } else {
         out += "| severity | rule | device | observed | expected |\n|---|---|---|---|---|\n";
         for finding in &report.findings {

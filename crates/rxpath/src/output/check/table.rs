@@ -4,6 +4,7 @@ use rxpath_tune::check::Note;
 use rxpath_tune::unjudged::Unjudged;
 use rxpath_tune::{Finding, Goal, Report, Severity};
 
+use super::among;
 use crate::output::color::{Paint, Stream, paint};
 use crate::output::table::{hanging, sentences};
 use crate::output::width;
@@ -19,15 +20,9 @@ pub fn render(report: &Report, goal: Option<Goal>, all: bool) -> String {
         out += &one(finding);
         out.push('\n');
     }
-    if report.findings.is_empty() {
+    if report.findings.is_empty() && report.has_judged() {
         let what = goal.map_or_else(String::new, |goal| format!(" for {goal}"));
-        let among = match report.unjudged_rules().total() {
-            0 => "",
-            _ => " in what could be judged",
-        };
-        if report.has_judged() {
-            out += &format!("Nothing to change{what}{among}.\n\n");
-        }
+        out += &format!("Nothing to change{what}{}.\n\n", among(report));
     }
     for note in &report.cautions {
         let head = paint(Paint::Yellow, Stream::Out, "caution");
@@ -96,16 +91,12 @@ fn unjudged(all: &[Unjudged]) -> String {
 }
 
 fn suppressed(report: &Report) -> String {
-    if report.suppressed.is_empty() {
-        return String::new();
-    }
-    let lines = report.suppressed.iter().map(|one| {
-        let device =
-            one.finding.device.as_ref().map_or_else(String::new, |dev| format!(" ({dev})"));
-        format!("  {}{device}: {}, until {}\n", one.finding.id, one.reason, one.until)
+    let notes = report.suppressed.iter().map(|one| Note {
+        id: one.finding.id.clone(),
+        device: one.finding.device.clone(),
+        text: format!("{}, until {}", one.reason, one.until),
     });
-    let head = paint(Paint::Bold, Stream::Out, "Suppressed by the configuration");
-    format!("{head}\n{}\n", sentences(&lines.collect::<String>()))
+    section("Suppressed by the configuration", &notes.collect::<Vec<_>>())
 }
 
 fn last_line(report: &Report, goal: Option<Goal>, all: bool) -> String {
