@@ -64,6 +64,8 @@ mod watch;
 #[cfg(feature = "lab")]
 mod workload_args;
 
+use crate::exit::Outcome;
+
 /// Declares commands: each variant is a subcommand whose arguments have a `run`; with `cfg`, only in some builds.
 macro_rules! commands {
     (
@@ -178,6 +180,22 @@ commands! {
         /// Write a readable report from a run directory
         #[cfg(feature = "lab")]
         Report(report::ReportCommand),
+    }
+}
+
+impl Command {
+    /// Runs it on the other host that its options name, if they name one.
+    pub fn run_there(&self) -> Option<Outcome> {
+        let on = match self {
+            Self::Check(it) => &it.on,
+            Self::Diagnose(it) => &it.on,
+            Self::Doctor(it) => &it.on,
+            Self::Trace(it) => &it.on,
+            Self::Steal(it) => &it.on,
+            Self::Watch(it) => &it.on,
+            _ => return None,
+        };
+        on.run()
     }
 }
 

@@ -25,7 +25,9 @@ fn main() -> ExitCode {
     let exit = match cli::parse() {
         Ok(cli) => {
             output::color::choose(cli.color);
-            cli.command.unwrap_or_else(cmd::alone).run().unwrap_or_else(|failure| failure.print())
+            let command = cli.command.unwrap_or_else(cmd::alone);
+            let outcome = command.run_there().unwrap_or_else(|| command.run());
+            outcome.unwrap_or_else(|failure| failure.print())
         }
         Err(exit) => exit,
     };

@@ -57,7 +57,7 @@ pub struct CheckCommand {
     #[arg(long, value_enum)]
     format: Option<Form>,
     #[command(flatten)]
-    on: OnHost,
+    pub on: OnHost,
 }
 
 /// The path of packets, or the reports of other hosts, instead of the rules.
@@ -92,9 +92,6 @@ pub struct Settings {
 impl CheckCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        if self.on.is_given() {
-            return self.on.run();
-        }
         self.is_scope_possible()?;
         if let Some(dir) = &self.way.summarize {
             if !matches!(self.form(), Form::Table | Form::Json) {

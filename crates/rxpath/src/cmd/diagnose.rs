@@ -37,15 +37,12 @@ pub struct DiagnoseCommand {
     #[command(flatten)]
     format: FormatArgs,
     #[command(flatten)]
-    on: OnHost,
+    pub on: OnHost,
 }
 
 impl DiagnoseCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        if self.on.is_given() {
-            return self.on.run();
-        }
         if self.scope.is_given() && (self.made.is_asked() || !self.runs.is_empty()) {
             return Err(Failure::usage(
                 "--netns, --pid and --cgroup apply only when this host is watched",

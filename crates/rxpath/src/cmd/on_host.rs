@@ -33,16 +33,14 @@ pub struct OnHost {
 }
 
 impl OnHost {
-    /// Whether the command is to run on another host.
-    pub fn is_given(&self) -> bool {
-        self.host.is_some()
+    /// Runs the words of this process's command line there, if a host was named.
+    pub fn run(&self) -> Option<Outcome> {
+        self.host.as_deref().map(|host| self.run_on(host))
     }
 
-    /// Runs the words of this process's command line there.
-    pub fn run(&self) -> Outcome {
+    fn run_on(&self, host: &str) -> Outcome {
         let words = remote_words(std::env::args().skip(1));
-        let host = self.host.clone().unwrap_or_default();
-        let ssh = Reach::try_from(host.clone()).map_err(Failure::usage)?;
+        let ssh = Reach::try_from(host.to_owned()).map_err(Failure::usage)?;
         let sudo = if self.host_sudo { Sudo::Always } else { Sudo::Never };
         let entry = HostEntry {
             ssh,
@@ -56,11 +54,11 @@ impl OnHost {
         let binaries = binaries_of(&self.binary)?;
         let interrupt = Interrupt::catch()?;
         let needs = RootNeeds::default();
-        let client = client(&host, &entry, &binaries, &needs, &mut note).map_err(failure)?;
+        let client = client(host, &entry, &binaries, &needs, &mut note).map_err(failure)?;
         let client = Arc::new(client);
         let started =
             client.launch(words, (String::new(), 0), HostClock::default()).map_err(failure)?;
-        follow(started, &host, &interrupt)
+        follow(started, host, &interrupt)
     }
 }
 

@@ -58,7 +58,7 @@ pub struct Reproduced {
 }
 
 /// One experiment.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Experiment {
     name: String,
     /// Its run directory.
@@ -67,19 +67,10 @@ pub struct Experiment {
     problem: Option<String>,
 }
 
-/// An experiment and what came of it.
+/// An experiment's file and what came of it.
 struct Done {
     file: ScenarioFile,
-    run: Option<PathBuf>,
-    problem: Option<String>,
-}
-
-/// How one experiment came out.
-struct Came {
-    run: Option<PathBuf>,
-    problem: Option<String>,
-    /// The signal that ended it.
-    signal: Option<i32>,
+    experiment: Experiment,
 }
 
 impl ReproduceCommand {
@@ -100,34 +91,37 @@ impl ReproduceCommand {
         };
         let needs: Vec<Duration> = kept.iter().zip(&files).map(need).collect();
         for (at, (word, file)) in files.into_iter().enumerate() {
+            let name = file.name.clone();
             if let Some(run) = kept[at].clone() {
-                crate::note!("rxpath: {}: kept, {}", file.name, run.display());
-                done.push(Done { file, run: Some(run), problem: None });
+                crate::note!("rxpath: {name}: kept, {}", run.display());
+                let experiment = Experiment { name, run: Some(run), problem: None };
+                done.push(Done { file, experiment });
                 continue;
             }
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             let share = left.map(|left| share(left, &needs[at..]));
-            crate::note!("rxpath: experiment {} of {all}: {}", at + 1, file.name);
-            let came = match self.one(&base, &word, share) {
+            crate::note!("rxpath: experiment {} of {all}: {name}", at + 1);
+            let (experiment, signal) = match self.one(&base, (&word, &name), share) {
                 Ok(came) => came,
                 Err(failure) if failure.exit() == Exit::Cannot => {
-                    let problem = Some(failure.line());
+                    let problem = failure.line();
                     // With a single experiment its reason is the error at the end.
                     if all > 1 {
-                        crate::note!("rxpath: {}: {}", file.name, failure.line());
+                        crate::note!("rxpath: {name}: {problem}");
                     }
                     refused.get_or_insert(failure);
-                    Came { run: None, problem, signal: None }
+                    (Experiment { name, run: None, problem: Some(problem) }, None)
                 }
                 Err(failure) => return Err(failure),
             };
-            done.push(Done { file, run: came.run, problem: came.problem });
+            done.push(Done { file, experiment });
             write(&base, &done)?;
-            if let Some(signal) = came.signal {
+            if let Some(signal) = signal {
                 return Ok(Exit::Signal(signal));
             }
         }
-        if let (Some(failure), true) = (refused, done.iter().all(|one| one.run.is_none())) {
+        let nothing_ran = done.iter().all(|one| one.experiment.run.is_none());
+        if let (Some(failure), true) = (refused, nothing_ran) {
             return Err(failure);
         }
         self.told(&base, &done)
@@ -144,25 +138,30 @@ impl ReproduceCommand {
         Ok(compared.map(|file| (file.name.clone(), file)).collect())
     }
 
-    fn one(&self, base: &Path, name: &str, share: Option<Duration>) -> Result<Came, Failure> {
+    /// Runs the experiment of this file or name, with the signal that ended it.
+    fn one(
+        &self,
+        base: &Path,
+        (word, name): (&str, &str),
+        share: Option<Duration>,
+    ) -> Result<(Experiment, Option<i32>), Failure> {
         let sets: Vec<String> = share
             .map(|share| format!("trials.time_limit={}s", share.as_secs().max(1)))
             .into_iter()
             .collect();
-        let scenario: Resolved = resolved(name, &sets)?;
+        let scenario: Resolved = resolved(word, &sets)?;
         let missing = left_out(&scenario).map_err(failure)?;
         crate::note!("rxpath: {}, about {}", scenario.question, plan(&scenario).expected);
         let ways = Ways { patience: self.lab.patience(), ..Ways::default() };
         let ended = conduct(&scenario, base, ways, &mut Bars::new())?;
         write_report(&ended.directory)?;
+        let (problem, signal) = match ending(&ended) {
+            Ok(Exit::Signal(signal)) => (Some("interrupted".into()), Some(signal)),
+            Ok(_) => (missing, None),
+            Err(failure) => (Some(failure.line()), None),
+        };
         let run = Some(ended.directory.clone());
-        Ok(match ending(&ended) {
-            Ok(Exit::Signal(signal)) => {
-                Came { run, problem: Some("interrupted".into()), signal: Some(signal) }
-            }
-            Ok(_) => Came { run, problem: missing, signal: None },
-            Err(failure) => Came { run, problem: Some(failure.line()), signal: None },
-        })
+        Ok((Experiment { name: name.to_owned(), run, problem }, signal))
     }
 
     /// The complete run of an experiment that an earlier call left. A run that had only a share of a `--time` counts where
@@ -189,20 +188,13 @@ impl ReproduceCommand {
 
     fn told(&self, base: &Path, done: &[Done]) -> Outcome {
         let book = write(base, done)?;
-        let runs = done.iter().filter_map(|one| RunReader::open(one.run.as_ref()?).ok());
+        let runs = done.iter().filter_map(|one| RunReader::open(one.experiment.run.as_ref()?).ok());
         let comparisons: Vec<_> = runs.flat_map(|run| run.manifest.comparisons).collect();
         let count =
             |word: Expectation| comparisons.iter().filter(|one| one.met() == Some(word)).count();
         let result = Reproduced {
             book,
-            experiments: done
-                .iter()
-                .map(|one| Experiment {
-                    name: one.file.name.clone(),
-                    run: one.run.clone(),
-                    problem: one.problem.clone(),
-                })
-                .collect(),
+            experiments: done.iter().map(|one| one.experiment.clone()).collect(),
             confirmed_count: count(Expectation::Confirmed),
             contradicted_count: count(Expectation::Contradicted),
             undecided_count: count(Expectation::Undecided),
@@ -213,7 +205,8 @@ impl ReproduceCommand {
             let words = comparisons.iter().map(|one| gate::expected(one, FailOn::Worse));
             return Ok(gate::exit(gate::worst(words)));
         }
-        let whole = done.iter().all(|one| one.run.is_some() && one.problem.is_none());
+        let is_whole = |one: &Experiment| one.run.is_some() && one.problem.is_none();
+        let whole = answer.result.experiments.iter().all(is_whole);
         Ok(if whole { Exit::Done } else { Exit::Partial })
     }
 }
@@ -257,16 +250,16 @@ fn write(base: &Path, done: &[Done]) -> Result<[PathBuf; 2], Failure> {
     Ok(places)
 }
 
-fn chapter(one: &Done) -> Chapter {
-    let opened = one.run.as_ref().and_then(|run| RunReader::open(run).ok());
-    let folder = one.run.as_ref().and_then(|run| run.file_name());
+fn chapter(Done { file, experiment }: &Done) -> Chapter {
+    let opened = experiment.run.as_ref().and_then(|run| RunReader::open(run).ok());
+    let folder = experiment.run.as_ref().and_then(|run| run.file_name());
     Chapter {
-        experiment: one.file.name.clone(),
-        question: one.file.question.clone(),
-        axes: one.file.figure,
+        experiment: experiment.name.clone(),
+        question: file.question.clone(),
+        axes: file.figure,
         report: folder.map(|folder| format!("{}/{REPORT}", folder.to_string_lossy())),
         run: opened.map(Into::into),
-        problem: one.problem.clone(),
+        problem: experiment.problem.clone(),
     }
 }
 

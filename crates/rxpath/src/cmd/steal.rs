@@ -51,7 +51,7 @@ pub struct StealCommand {
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
     #[command(flatten)]
-    on: OnHost,
+    pub on: OnHost,
 }
 
 /// The options in force.
@@ -113,9 +113,6 @@ impl<'a> Counting<'a> {
 impl StealCommand {
     /// Counts and prints.
     pub fn run(self) -> Outcome {
-        if self.on.is_given() {
-            return self.on.run();
-        }
         let window = Duration::from_nanos(self.duration.map_or(5_000_000_000, |d| d.0));
         if window < Duration::from_millis(10) {
             return Err(Failure::usage("--duration must be at least 10ms"));

@@ -54,7 +54,7 @@ pub struct TraceCommand {
     #[command(flatten)]
     format: FormatArgs,
     #[command(flatten)]
-    on: OnHost,
+    pub on: OnHost,
 }
 
 /// The options in force.
@@ -87,9 +87,6 @@ pub struct TraceResult {
 impl TraceCommand {
     /// Traces and prints.
     pub fn run(self) -> Outcome {
-        if self.on.is_given() {
-            return self.on.run();
-        }
         let window = Duration::from_nanos(self.duration.0);
         if window < Duration::from_millis(10) {
             return Err(Failure::usage("--duration must be at least 10ms"));

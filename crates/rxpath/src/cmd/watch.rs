@@ -47,15 +47,12 @@ pub struct WatchCommand {
     #[command(flatten)]
     format: FormatArgs,
     #[command(flatten)]
-    on: OnHost,
+    pub on: OnHost,
 }
 
 impl WatchCommand {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        if self.on.is_given() {
-            return self.on.run();
-        }
         check_window("--interval", self.interval, SHORTEST)?;
         match &self.replay {
             Some(_) if self.scope.is_given() => Err(Failure::usage(
