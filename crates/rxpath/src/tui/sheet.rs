@@ -41,18 +41,14 @@ rxpath_core::named! {
 impl Tab {
     /// Its rows.
     pub fn sheet(self, frame: &WatchFrame) -> Sheet {
-        let mut sheet = match self {
+        match self {
             Self::Path => path::sheet(frame),
             Self::Cpus => cpus::sheet(frame),
             Self::Queues => queues::sheet(frame),
             Self::Sockets => sockets::sheet(frame),
             Self::Tasks => tasks::sheet(frame),
             Self::Drops => drops::sheet(frame),
-        };
-        for (at, row) in sheet.rows.iter_mut().enumerate() {
-            row.item = at;
         }
-        sheet
     }
 }
 
@@ -145,7 +141,7 @@ pub struct SheetRow {
     pub item: usize,
     pub cells: Vec<Cell>,
     /// All its values, as text with units.
-    pub detail: Vec<(String, String)>,
+    pub detail: Vec<(&'static str, String)>,
 }
 
 impl SheetRow {
@@ -183,17 +179,12 @@ impl Sheet {
         told: fn(&R) -> Told,
         empty: impl Into<String>,
     ) -> Self {
-        let row = |row: &R| {
+        let row = |(item, row): (usize, &R)| {
             let (id, detail) = told(row);
-            let detail = detail.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-            SheetRow {
-                id,
-                item: 0,
-                cells: columns.iter().map(|(_, cell)| cell(row)).collect(),
-                detail,
-            }
+            let cells = columns.iter().map(|(_, cell)| cell(row)).collect();
+            SheetRow { id, item, cells, detail }
         };
-        let rows = rows.iter().map(row).collect();
+        let rows = rows.iter().enumerate().map(row).collect();
         Self { rows, columns: columns.map(|(column, _)| column).into(), empty: empty.into() }
     }
 

@@ -1,9 +1,8 @@
 //! The stages as rows, with the counters behind their numbers.
 
-use rxpath_core::number::si;
 use rxpath_record::watch::{PathStage, StageRow, WatchFrame};
 
-use super::{Cell, Sheet, SheetRow, number, percent, told, word};
+use super::{Cell, Columns, Sheet, Told, number, per_s, percent, told, word};
 use crate::tui::mark::Mark;
 
 /// A stage's name on the path.
@@ -19,52 +18,32 @@ pub fn name(stage: PathStage) -> &'static str {
     }
 }
 
+const COLUMNS: Columns<StageRow, 6> = [
+    (word("stage", 10), |it| Cell::text(name(it.stage))),
+    (number("rate/s", 8), |it| Cell::fact(&it.rate_per_s, Cell::rate)),
+    (word("of", 14), |it| Cell::text(it.unit.clone())),
+    (number("drops/s", 8), |it| Cell::fact(&it.drops_pps, Cell::loss)),
+    (number("CPU %", 7), |it| Cell::fact(&it.cpu_ratio, Cell::share)),
+    (word("note", 24), |it| Cell::text(it.note.clone())),
+];
+
 pub(super) fn sheet(frame: &WatchFrame) -> Sheet {
-    Sheet {
-        columns: vec![
-            word("stage", 10),
-            number("rate/s", 8),
-            word("of", 14),
-            number("drops/s", 8),
-            number("CPU %", 7),
-            word("note", 24),
-        ],
-        rows: frame.stages.iter().map(|stage| row(stage, frame)).collect(),
-        empty: "the first sample is in progress".into(),
+    let mut sheet = Sheet::of(&frame.stages, COLUMNS, row, "the first sample is in progress");
+    let limits = frame.stages.iter().position(|stage| frame.limit() == Some(stage.stage));
+    if let Some(row) = limits.and_then(|at| sheet.rows.get_mut(at)) {
+        row.cells[0] = Cell { mark: Mark::Bad, ..Cell::text(format!("▶{}", row.id)) };
+        row.detail.push(("limit", "this stage limits".into()));
     }
+    sheet
 }
 
-fn row(stage: &StageRow, frame: &WatchFrame) -> SheetRow {
-    let limits = frame.limit() == Some(stage.stage);
-    let shown = if limits { format!("▶{}", name(stage.stage)) } else { name(stage.stage).into() };
-    let mut first = Cell::text(shown);
-    if limits {
-        first.mark = Mark::Bad;
-    }
-    let mut detail = vec![
-        ("rate".into(), told(&stage.rate_per_s, |rate| format!("{} {}/s", si(*rate), stage.unit))),
-        ("counted by".into(), stage.rate_source.clone()),
-        ("drops".into(), told(&stage.drops_pps, |rate| format!("{} packets/s", si(*rate)))),
-        ("counted by".into(), stage.drops_source.clone()),
-        (
-            "CPU".into(),
-            told(&stage.cpu_ratio, |ratio| format!("{} of one CPU", percent(*ratio, 2))),
-        ),
+fn row(stage: &StageRow) -> Told {
+    let detail = vec![
+        ("rate", told(&stage.rate_per_s, |rate| per_s(*rate, &stage.unit))),
+        ("counted by", stage.rate_source.clone()),
+        ("drops", told(&stage.drops_pps, |rate| per_s(*rate, "packets"))),
+        ("counted by", stage.drops_source.clone()),
+        ("CPU", told(&stage.cpu_ratio, |ratio| format!("{} of one CPU", percent(*ratio, 2)))),
     ];
-    if limits {
-        detail.push(("limit".into(), "this stage limits".into()));
-    }
-    SheetRow {
-        id: name(stage.stage).into(),
-        item: 0,
-        cells: vec![
-            first,
-            Cell::fact(&stage.rate_per_s, Cell::rate),
-            Cell::text(stage.unit.clone()),
-            Cell::fact(&stage.drops_pps, Cell::loss),
-            Cell::fact(&stage.cpu_ratio, Cell::share),
-            Cell::text(stage.note.clone()),
-        ],
-        detail,
-    }
+    (name(stage.stage).into(), detail)
 }

@@ -109,7 +109,7 @@ fn detail(app: &App) -> (&'static str, Vec<Told>) {
     let mut lines = vec![Told::head(row.id.clone())];
     let told = row.detail.iter().filter(|(_, value)| !value.is_empty());
     lines.extend(told.map(|(name, value)| Told {
-        name: name.clone(),
+        name: (*name).into(),
         indent: 30,
         text: value.clone(),
         mark: Mark::Dim,
