@@ -59,8 +59,7 @@ pub fn text(text: &str) -> anyhow::Result<()> {
 
 /// Writes one line to stdout and flushes it.
 pub fn line(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    told(writeln!(out, "{}", harmless(text)).and_then(|()| out.flush()))
+    self::text(&format!("{text}\n"))
 }
 
 /// Removes characters that would move a terminal's cursor or change its title: names of devices, programs and files

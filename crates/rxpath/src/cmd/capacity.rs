@@ -78,7 +78,7 @@ impl CapacityCommand {
         let ways = Ways {
             // The search itself repeats disturbed trials; what is left of them is said at the end.
             keep_noisy: true,
-            patience: self.lab.patience(),
+            patience: self.lab.wait.patience(),
             without_root: self.without_root(),
             ..Ways::default()
         };

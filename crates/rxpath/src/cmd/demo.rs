@@ -36,7 +36,7 @@ impl DemoCommand {
         // A user's machine is rarely quiet: disturbed trials count, and their grade is shown.
         let ways = Ways {
             keep_noisy: true,
-            patience: self.lab.patience(),
+            patience: self.lab.wait.patience(),
             without_root: without_root(SCENARIO, &[]),
             ..Ways::default()
         };

@@ -173,7 +173,8 @@ impl ExportCommand {
         };
         self.begun(port.as_ref(), &watcher, &unloaded, window + delay);
         let has_probes = watcher.without_probes().is_none();
-        let live = Live::new(watcher, WatchSettings::default(), window).longer_at_first(delay);
+        let mut live = Live::new(watcher, WatchSettings::default(), window);
+        live.frame_at += delay;
         let deeper = Deeper::new(programs, &of_looks);
         let exporter = Exporter::new(&self, (live, page), deeper, has_probes)?;
         exporter.not_loaded(&unloaded);

@@ -15,14 +15,7 @@ pub struct LabArgs {
     #[arg(long, value_name = "DIR", default_value = BASE)]
     pub out: PathBuf,
     #[command(flatten)]
-    wait: WaitArgs,
-}
-
-impl LabArgs {
-    /// How long to wait for another experiment to end.
-    pub fn patience(&self) -> Duration {
-        self.wait.patience()
-    }
+    pub wait: WaitArgs,
 }
 
 /// How long to wait for the lab.

@@ -152,7 +152,7 @@ impl ReproduceCommand {
         let scenario: Resolved = resolved(word, &sets)?;
         let missing = left_out(&scenario).map_err(failure)?;
         crate::note!("rxpath: {}, about {}", scenario.question, plan(&scenario).expected);
-        let ways = Ways { patience: self.lab.patience(), ..Ways::default() };
+        let ways = Ways { patience: self.lab.wait.patience(), ..Ways::default() };
         let ended = conduct(&scenario, base, ways, &mut Bars::new())?;
         write_report(&ended.directory)?;
         let (problem, signal) = match ending(&ended) {

@@ -109,7 +109,7 @@ impl RunCommand {
         }
         let ways = Ways {
             keep_noisy: self.keep_noisy,
-            patience: self.lab.patience(),
+            patience: self.lab.wait.patience(),
             without_root: without_root(&self.scenario, &sets),
             command: hosts_args::hidden(std::env::args()),
             hosts: hosts.as_ref(),

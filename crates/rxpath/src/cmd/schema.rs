@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use flate2::read::ZlibDecoder;
 
 use crate::cmd::prelude::*;
+use crate::cmd::values::write;
 use crate::output::line;
 
 /// The text of each schema by its name.
@@ -38,9 +39,7 @@ impl SchemaCommand {
         let all = built_in();
         if let Some(directory) = self.write {
             for (name, schema) in &all {
-                let path = directory.join(format!("{name}.schema.json"));
-                std::fs::write(&path, schema)
-                    .or_usage(|| format!("cannot write {}", path.display()))?;
+                write(&directory.join(format!("{name}.schema.json")), schema)?;
             }
             return Ok(Exit::Done);
         }

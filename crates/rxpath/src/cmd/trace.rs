@@ -14,7 +14,7 @@ use rxpath_host::read::thread;
 use crate::cmd::on_host::OnHost;
 use crate::cmd::prelude::*;
 use crate::cmd::scope::{ScopeArgs, gone};
-use crate::cmd::values::{Wait, seconds};
+use crate::cmd::values::{Wait, seconds, write};
 
 /// `rxpath trace`
 #[derive(Debug, clap::Args)]
@@ -95,7 +95,7 @@ impl TraceCommand {
         let process = filter.process.map(|pid| ProcessId::of(pid as i32)).transpose()?;
         // A file that can't be written is reported before the window, not after it.
         if let Some(path) = &self.perfetto {
-            std::fs::write(path, "").or_usage(|| format!("cannot write {}", path.display()))?;
+            write(path, "")?;
         }
         let interrupt = Interrupt::catch()?;
         let wanted = self.timeline || self.perfetto.is_some();

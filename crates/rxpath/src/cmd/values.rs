@@ -2,13 +2,14 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rxpath_core::{Bytes, ItemCount, Nanos, ParseUnitError};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, OrUsage};
 use crate::interrupt::Interrupt;
 
 /// The longest window of a command.
@@ -73,6 +74,11 @@ fn whole(time: Nanos, step_ns: u64, most: u64, unit: &str) -> Result<u32, String
 pub fn small_size(text: &str) -> Result<u32, String> {
     let Bytes(bytes) = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
     u32::try_from(bytes).map_err(|_| "under 4 GiB expected".into())
+}
+
+/// Writes a file that an option names; if it can't be written, that is a usage error.
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).or_usage(|| format!("cannot write {}", path.display()))
 }
 
 /// A value of an option as the command line spells it.

@@ -1,5 +1,7 @@
 //! `rxpath watch`: the live path in a terminal, as text, as JSON Lines, from this host or from a recording.
 
+use std::time::Instant;
+
 use rxpath_host::Root;
 use rxpath_live::watch::{EntryCost, LiveWatcher, NOT_ASKED, WatcherOptions};
 use rxpath_record::watch::{Recorded, WatchFrame, WatchSettings, head_line, parse, tail_line};
@@ -87,19 +89,17 @@ impl WatchCommand {
         };
         let watcher = LiveWatcher::start(options)?;
         let settings = self.settings(&watcher);
-        let recorder = match &self.record {
-            Some(path) => Some(Recorder::create(path, &settings).map_err(|error| {
-                let is_there = error
-                    .chain()
-                    .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-                    .any(|cause| cause.kind() == std::io::ErrorKind::AlreadyExists);
-                let hint = "an existing recording is not overwritten: choose another name";
-                Failure::usage_of(error).maybe_hint(is_there.then_some(hint))
-            })?),
-            None => None,
-        };
-        let source = Live::new(watcher, settings, self.interval.as_duration())
-            .for_at_most(self.duration.map(Nanos::as_duration));
+        let recorder = self.record.as_ref().map(|path| Recorder::create(path, &settings));
+        let recorder = recorder.transpose().map_err(|error| {
+            let is_there = error
+                .chain()
+                .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+                .any(|cause| cause.kind() == std::io::ErrorKind::AlreadyExists);
+            let hint = "an existing recording is not overwritten: choose another name";
+            Failure::usage_of(error).maybe_hint(is_there.then_some(hint))
+        })?;
+        let mut source = Live::new(watcher, settings, self.interval.as_duration());
+        source.end = self.duration.map(|time| Instant::now() + time.as_duration());
         if headless {
             return self.printed(source, recorder, &interrupt);
         }

@@ -51,8 +51,10 @@ pub struct Live {
     /// The length of the windows after this one.
     pub interval: Duration,
     look_at: Instant,
-    frame_at: Instant,
-    end: Option<Instant>,
+    /// When the next frame is taken.
+    pub frame_at: Instant,
+    /// When the view ends, where a time is given.
+    pub end: Option<Instant>,
 }
 
 impl Live {
@@ -67,18 +69,6 @@ impl Live {
             frame_at: now + interval,
             end: None,
         }
-    }
-
-    /// Ends this long from now, where a time is given.
-    #[must_use]
-    pub fn for_at_most(self, duration: Option<Duration>) -> Self {
-        Self { end: duration.map(|time| Instant::now() + time), ..self }
-    }
-
-    /// The first window is this much longer.
-    #[must_use]
-    pub fn longer_at_first(self, by: Duration) -> Self {
-        Self { frame_at: self.frame_at + by, ..self }
     }
 }
 

@@ -20,7 +20,7 @@ use super::plan::persist_to;
 use crate::cmd::hosts_args::HostsArgs;
 use crate::cmd::lab_args::LabArgs;
 use crate::cmd::prelude::*;
-use crate::cmd::values::duration;
+use crate::cmd::values::{duration, write};
 
 /// What chance depends on, unless something else is asked for.
 const SEED: u64 = 1;
@@ -264,10 +264,6 @@ fn status(found: Option<&AutoResult>, dry_run: bool) -> Exit {
 fn not_measured(why: NotMeasured) -> Failure {
     let NotMeasured { what, hint } = why;
     Failure::cannot(what).hint(hint)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).or_usage(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

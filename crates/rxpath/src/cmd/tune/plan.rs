@@ -15,7 +15,7 @@ use super::predicted::{PredictArgs, expected};
 use super::shown::plan_lines;
 use crate::cmd::check::{known_devices, watch};
 use crate::cmd::prelude::*;
-use crate::cmd::values::value_name;
+use crate::cmd::values::{value_name, write};
 
 /// Options of `rxpath tune plan`.
 #[derive(Debug, Args)]
@@ -67,8 +67,7 @@ impl PlanCommand {
         let exit = verdict(&requests, &plan);
         plan.left_out.append(&mut left_out);
         if let Some(path) = &self.out {
-            std::fs::write(path, plan.to_toml()?)
-                .or_usage(|| format!("cannot write {}", path.display()))?;
+            write(path, &plan.to_toml()?)?;
         }
         let written = match persist {
             Some((home, dir)) => persist_to(&plan, (home, &dir), self.match_by)?,
@@ -140,8 +139,7 @@ pub(super) fn persist_to(
     let mut lines = Vec::new();
     for draft in drafts {
         let path = dir.join(&draft.name);
-        std::fs::write(&path, &draft.text)
-            .or_usage(|| format!("cannot write {}", path.display()))?;
+        write(&path, &draft.text)?;
         lines.push(format!(
             "draft written: {}; review it, then install it as {}",
             path.display(),

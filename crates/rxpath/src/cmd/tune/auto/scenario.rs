@@ -47,7 +47,7 @@ impl AutoCommand {
         let persist = self.persist.as_deref().map(persist_kind).transpose()?;
         let ways = Ways {
             keep_noisy: true,
-            patience: self.lab.patience(),
+            patience: self.lab.wait.patience(),
             hosts: hosts.as_ref(),
             command: hosts_args::hidden(std::env::args()),
             ..Ways::default()
