@@ -106,8 +106,8 @@ impl CheckCommand {
             None => Root::host(),
         };
         let entered = self.scope.enter()?;
-        if let Some(outcome) = self.way(&root) {
-            return outcome;
+        if self.way.queues || self.way.flow.is_some() {
+            return self.way(&root);
         }
         let scope = Scope {
             devices: self.dev.clone(),
@@ -208,24 +208,21 @@ impl CheckCommand {
     }
 
     /// The map of queues or the landing of a flow, when one of them was asked for.
-    fn way(&self, root: &Root) -> Option<Outcome> {
-        if !self.way.queues && self.way.flow.is_none() {
-            return None;
-        }
+    fn way(&self, root: &Root) -> Outcome {
         if !matches!(self.form(), Form::Table | Form::Json) {
             let what = "--format: --queues and --flow print only table or json";
-            return Some(Err(Failure::usage(what)));
+            return Err(Failure::usage(what));
         }
         let json = self.form() == Form::Json;
         let interval = self.way.interval.map(Nanos::as_duration);
         if interval.is_some_and(|interval| interval.is_zero()) {
-            return Some(Err(Failure::usage("--interval 0: the time must be above 0")));
+            return Err(Failure::usage("--interval 0: the time must be above 0"));
         }
         let ask = queues::QueueCheckOptions { root, devices: &self.dev, interval, json };
-        Some(match &self.way.flow {
+        match &self.way.flow {
             Some(flow) => flow::run(&ask, flow),
             None => queues::run(&ask),
-        })
+        }
     }
 
     fn verdict(&self, report: &Report) -> Exit {

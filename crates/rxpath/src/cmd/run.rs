@@ -7,7 +7,7 @@ use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::plan::{on_hosts, plan_between};
 use rxpath_lab::run::progress::Progress;
-use rxpath_lab::run::{FinishedRun, LOCK_PATIENCE, Options, left_out, run};
+use rxpath_lab::run::{FinishedRun, Options, left_out, run};
 use rxpath_lab::scenario::load;
 use rxpath_lab::scenario::spec::{Resolved, Search};
 use rxpath_model::calibration::Calibration;
@@ -111,7 +111,6 @@ impl RunCommand {
             keep_noisy: self.keep_noisy,
             patience: self.lab.wait.patience(),
             without_root: without_root(&self.scenario, &sets),
-            command: hosts_args::hidden(std::env::args()),
             hosts: hosts.as_ref(),
             ..Ways::default()
         };
@@ -193,7 +192,7 @@ pub fn without_root(scenario: &str, sets: &[String]) -> Option<String> {
 }
 
 /// The user's options for the whole run.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Ways<'a> {
     /// Count trials that noise would make void.
     pub keep_noisy: bool,
@@ -203,23 +202,8 @@ pub struct Ways<'a> {
     pub patience: Duration,
     /// The command that does the same without root, if there is one.
     pub without_root: Option<String>,
-    /// The command line for the record.
-    pub command: Vec<String>,
     /// The hosts between which it runs.
     pub hosts: Option<&'a Hosts>,
-}
-
-impl Default for Ways<'_> {
-    fn default() -> Self {
-        Self {
-            keep_noisy: false,
-            witness: false,
-            patience: LOCK_PATIENCE,
-            without_root: None,
-            command: std::env::args().collect(),
-            hosts: None,
-        }
-    }
 }
 
 /// Runs it, with SIGINT and SIGTERM ending it in order.
@@ -244,7 +228,7 @@ pub fn conduct_by(
     let options = Options {
         base,
         exe: &exe,
-        command: ways.command,
+        command: hosts_args::hidden(std::env::args()),
         hosts: ways.hosts,
         version: env!("CARGO_PKG_VERSION"),
         keep_noisy: ways.keep_noisy,

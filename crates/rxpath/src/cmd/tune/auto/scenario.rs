@@ -11,7 +11,6 @@ use rxpath_lab::search::session::{SearchSession, Stop};
 use rxpath_tune::persist::Home;
 
 use super::{AutoCommand, Written, check, not_measured, wanted};
-use crate::cmd::hosts_args;
 use crate::cmd::lab_error::failure;
 use crate::cmd::model::calibration::{default_path, load as load_calibration};
 use crate::cmd::prelude::*;
@@ -49,7 +48,6 @@ impl AutoCommand {
             keep_noisy: true,
             patience: self.lab.wait.patience(),
             hosts: hosts.as_ref(),
-            command: hosts_args::hidden(std::env::args()),
             ..Ways::default()
         };
         let (mut answer, mut refused) = (AutoAnswer::default(), None);
