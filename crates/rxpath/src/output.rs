@@ -58,8 +58,8 @@ pub fn text(text: &str) -> anyhow::Result<()> {
 }
 
 /// Writes one line to stdout and flushes it.
-pub fn line(text: &str) -> anyhow::Result<()> {
-    self::text(&format!("{text}\n"))
+pub fn line(line: &str) -> anyhow::Result<()> {
+    text(&format!("{line}\n"))
 }
 
 /// Removes characters that would move a terminal's cursor or change its title: names of devices, programs and files
