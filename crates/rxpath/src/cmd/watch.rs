@@ -65,12 +65,8 @@ impl WatchCommand {
         }
     }
 
-    fn interactive(&self) -> bool {
-        !self.once && !self.format.is_json() && screen::missing().is_none()
-    }
-
     fn live(&self) -> Outcome {
-        let headless = !self.interactive();
+        let headless = self.once || self.format.is_json() || screen::missing().is_some();
         if let Some(why) = screen::missing()
             && !self.once
             && !self.format.is_json()

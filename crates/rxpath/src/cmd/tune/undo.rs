@@ -33,10 +33,6 @@ pub struct UndoCommand {
     format: FormatArgs,
 }
 
-fn is_denied(error: &HostError) -> bool {
-    matches!(error, HostError::Denied { .. })
-}
-
 impl UndoCommand {
     /// Undoes and reports.
     pub fn run(self) -> Outcome {
@@ -55,7 +51,8 @@ impl UndoCommand {
                 Err(error) => failed.push((id, error)),
             }
         }
-        if undone.is_empty() && failed.iter().all(|(_, error)| is_denied(error)) {
+        let is_denied = |(_, error): &(u32, HostError)| matches!(error, HostError::Denied { .. });
+        if undone.is_empty() && failed.iter().all(is_denied) {
             failed.reverse();
             if let Some((_, error)) = failed.pop() {
                 return Err(Failure::new(Exit::Cannot, error).hint("only root can undo changes"));
@@ -82,10 +79,6 @@ impl UndoCommand {
             (true, true) => Exit::Done,
             (true, false) => Exit::Partial,
         })
-    }
-
-    fn manner(&self) -> Manner {
-        Manner { keeps_foreign: self.keep_foreign, is_rehearsal: self.dry_run }
     }
 
     /// The journals to undo, last first.
@@ -118,7 +111,8 @@ impl UndoCommand {
             opened => opened?,
         };
         let _shared = store.lock_shared(journal.contents().open_targets(), PATIENCE)?;
-        let undone = match journal.undo_as(&mut HostSetter::default(), self.manner()) {
+        let manner = Manner { keeps_foreign: self.keep_foreign, is_rehearsal: self.dry_run };
+        let undone = match journal.undo_as(&mut HostSetter::default(), manner) {
             Ok(undone) => undone,
             // The reboot has undone it: the journal has no reason to stay open.
             Err(_) if journal.is_of_earlier_boot()? => {

@@ -23,7 +23,7 @@ use rxpath_lab::search::live::{Start, Times};
 use rxpath_record::run::run_id;
 use rxpath_record::verdict::Stage;
 use rxpath_record::watch::TrafficSlice;
-use rxpath_tune::auto::{self, Candidate, Failed, MetricGuard};
+use rxpath_tune::auto::{self, Failed, MetricGuard};
 use rxpath_tune::persist::Home;
 use rxpath_tune::plan::LeftOut;
 use rxpath_tune::store::Store;
@@ -118,10 +118,10 @@ impl AutoCommand {
         let host = Host::new(search.device, &self.live.allow)?;
         let mut answer = self.candidates_here(&search, &host, &start)?;
         let settings = self.settings_of(&search);
-        if self.dry_run || answer.candidates.is_empty() || !self.live.yes {
-            if self.dry_run || answer.candidates.is_empty() {
-                return Ok(self.publish(search.written(settings, answer))?);
-            }
+        if self.dry_run || answer.candidates.is_empty() {
+            return Ok(self.publish(search.written(settings, answer))?);
+        }
+        if !self.live.yes {
             if !self.format.is_json() {
                 output::text(&(lines(&settings, &answer).join("\n") + "\n"))
                     .map_err(Failure::from)?;
@@ -134,8 +134,12 @@ impl AutoCommand {
                 .hint("--yes allows it; each slice's settings are undone")
                 .into());
         }
-        self.check_budget(&answer.candidates, search.times, begun.elapsed())?;
         let deadline = begun + self.budget.as_duration();
+        let (needed, full) = (auto::fewest_trials(&answer.candidates), search.times.full());
+        // Nothing is changed if the budget does not hold enough slices after what was spent.
+        if deadline.saturating_duration_since(Instant::now()) < full * needed as u32 {
+            return Err(self.too_short(needed, full, SHORTER).into());
+        }
         let early = self.switched(&search, (&host, meter), &mut answer, (deadline, journal));
         if early.is_err() && answer.found.is_none() {
             return early.map(|()| Exit::Done);
@@ -147,21 +151,6 @@ impl AutoCommand {
         // What is in force matters more than a file that could not be written.
         early?;
         Ok(published?)
-    }
-
-    /// Whether the budget holds enough slices after what was spent: nothing is changed before.
-    fn check_budget(
-        &self,
-        candidates: &[Candidate],
-        times: Times,
-        spent: Duration,
-    ) -> Result<(), Failure> {
-        let needed = auto::fewest_trials(candidates);
-        let left = self.budget.as_duration().saturating_sub(spent);
-        if left < times.full() * needed as u32 {
-            return Err(self.too_short(needed, times.full(), SHORTER));
-        }
-        Ok(())
     }
 
     /// What may be tried here.
