@@ -13,7 +13,7 @@ use rxpath_remote::Binaries;
 use rxpath_remote::inventory::HostEntry;
 
 use crate::cmd::binary_args::BinaryArgs;
-use crate::cmd::hosts_args::{note, read};
+use crate::cmd::hosts_args::read;
 use crate::cmd::prelude::*;
 
 /// How long a host may take to end or undo what killed runs left: a link may have to come up for that.
