@@ -7,6 +7,7 @@ pub mod epoll;
 pub mod frame;
 pub mod hops;
 pub mod listen;
+pub(crate) mod memory;
 pub mod packet;
 pub mod socket;
 pub mod spin;

@@ -9,17 +9,16 @@
 
 mod arrivals;
 mod calls;
-mod memory;
 mod ring;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::engine::memory::Memory;
 use crate::engine::socket::Socket;
 pub use arrivals::Arrivals;
 use calls::{Rings, bind, in_force, option, register, socket};
-use memory::Memory;
 use ring::Ring;
 
 /// Bytes in front of a received frame that the kernel keeps (`XDP_PACKET_HEADROOM`, include/uapi/linux/bpf.h).

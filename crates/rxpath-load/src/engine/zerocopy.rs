@@ -4,6 +4,7 @@
 
 use std::io;
 
+use crate::engine::memory::Memory;
 use crate::engine::socket::Socket;
 
 /// `SO_ZEROCOPY` (include/uapi/asm-generic/socket.h).
@@ -115,14 +116,10 @@ pub struct Mapped {
 /// Address space of one connection into which its receive queue is mapped.
 #[derive(Debug)]
 pub struct Mapping {
-    at: *mut libc::c_void,
-    len: usize,
+    memory: Memory,
     /// Bytes that the last call mapped.
     mapped: usize,
 }
-
-// SAFETY: the address space belongs to the process, and only the owner of this value uses it.
-unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Reserves `len` bytes, rounded down to pages.
@@ -130,20 +127,13 @@ impl Mapping {
         // SAFETY: no pointers.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as usize;
         let len = (len / page).max(1) * page;
-        // SAFETY: a new mapping at an address of the kernel's choice harms no other memory.
-        let at = unsafe {
-            libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, socket.fd(), 0)
-        };
-        if at == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self { at, len, mapped: 0 })
+        Ok(Self { memory: Memory::readable(socket.fd(), len)?, mapped: 0 })
     }
 
     /// Maps what is queued and can be mapped; the pages of the call before are gone then.
     pub fn receive(&mut self, socket: &Socket) -> io::Result<Mapped> {
-        let mut request =
-            Request { address: self.at as u64, length: self.len as u32, ..Request::default() };
+        let (address, most) = (self.memory.start() as u64, self.memory.bytes());
+        let mut request = Request { address, length: most as u32, ..Request::default() };
         let mut len = size_of::<Request>() as libc::socklen_t;
         // SAFETY: pointer and length describe `request`; the kernel replaces pages only inside of the
         // mapping that `self` owns, and no borrow of them is alive while `self` is borrowed mutably.
@@ -160,7 +150,7 @@ impl Mapping {
         if done != 0 {
             return Err(io::Error::last_os_error());
         }
-        self.mapped = (request.length as usize).min(self.len);
+        self.mapped = (request.length as usize).min(most);
         Ok(Mapped { mapped: self.mapped, skip: request.recv_skip_hint as usize })
     }
 
@@ -168,14 +158,7 @@ impl Mapping {
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the kernel mapped that many bytes, and they stay until the next call, which needs
         // `self` mutably.
-        unsafe { std::slice::from_raw_parts(self.at.cast(), self.mapped) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody borrows from it any more.
-        unsafe { libc::munmap(self.at, self.len) };
+        unsafe { std::slice::from_raw_parts(self.memory.start(), self.mapped) }
     }
 }
 
@@ -187,47 +170,28 @@ pub fn can_map() -> io::Result<()> {
 
 /// Anonymous pages of their own: what is sent from them without copying is page-aligned.
 #[derive(Debug)]
-pub struct Pages {
-    at: *mut u8,
-    len: usize,
-}
+pub struct Pages(Memory);
 
-// SAFETY: plain memory, written only while it is borrowed mutably.
-unsafe impl Send for Pages {}
-// SAFETY: as above; shared borrows only read.
+// SAFETY: written only while it is borrowed mutably; shared borrows only read.
 unsafe impl Sync for Pages {}
 
 impl Pages {
     /// `len` bytes of zeros.
     pub fn new(len: usize) -> io::Result<Self> {
-        let (read, private) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping at an address of the kernel's choice harms no other memory.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), len.max(1), read, private, -1, 0) };
-        if at == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self { at: at.cast(), len: len.max(1) })
+        Memory::anonymous(len).map(Self)
     }
 
     /// The bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping has `len` readable bytes while `self` lives.
-        unsafe { std::slice::from_raw_parts(self.at, self.len) }
+        // SAFETY: the mapping has that many readable bytes while `self` lives.
+        unsafe { std::slice::from_raw_parts(self.0.start(), self.0.bytes()) }
     }
 
     /// The bytes, to fill them.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `self` is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody borrows from it any more.
-        unsafe { libc::munmap(self.at.cast(), self.len) };
+        unsafe { std::slice::from_raw_parts_mut(self.0.start(), self.0.bytes()) }
     }
 }
 

@@ -4,9 +4,9 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use super::memory::Memory;
 use super::ring::{Places, Ring};
 use super::{Copying, Shape, Side};
+use crate::engine::memory::Memory;
 use crate::engine::socket::Socket;
 
 pub(super) fn socket() -> io::Result<Socket> {

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use super::memory::Memory;
+use crate::engine::memory::Memory;
 
 /// This side of a ring: only the calls of a producer, or only those of a consumer, may be used on it.
 #[derive(Debug)]

@@ -4,9 +4,11 @@ use std::io;
 use std::os::fd::RawFd;
 use std::ptr::{NonNull, null_mut};
 
+const BOTH: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
+
 /// A mapping, removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     at: NonNull<u8>,
     bytes: usize,
 }
@@ -16,17 +18,26 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     /// Zeroed pages of this process.
-    pub(super) fn anonymous(bytes: usize) -> io::Result<Self> {
-        Self::map(-1, bytes, 0, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)
+    pub(crate) fn anonymous(bytes: usize) -> io::Result<Self> {
+        Self::map((-1, 0), bytes, BOTH, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)
     }
 
     /// Pages of a descriptor's memory from `offset` on.
-    pub(super) fn of(fd: RawFd, bytes: usize, offset: libc::off_t) -> io::Result<Self> {
-        Self::map(fd, bytes, offset, libc::MAP_SHARED | libc::MAP_POPULATE)
+    pub(crate) fn of(fd: RawFd, bytes: usize, offset: libc::off_t) -> io::Result<Self> {
+        Self::map((fd, offset), bytes, BOTH, libc::MAP_SHARED | libc::MAP_POPULATE)
     }
 
-    fn map(fd: RawFd, bytes: usize, offset: libc::off_t, flags: libc::c_int) -> io::Result<Self> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
+    /// Address space in which a descriptor's driver puts pages that are only read.
+    pub(crate) fn readable(fd: RawFd, bytes: usize) -> io::Result<Self> {
+        Self::map((fd, 0), bytes, libc::PROT_READ, libc::MAP_SHARED)
+    }
+
+    fn map(
+        (fd, offset): (RawFd, libc::off_t),
+        bytes: usize,
+        access: libc::c_int,
+        flags: libc::c_int,
+    ) -> io::Result<Self> {
         // SAFETY: the kernel chooses an address that nothing else uses.
         let at = unsafe { libc::mmap(null_mut(), bytes, access, flags, fd, offset) };
         if at == libc::MAP_FAILED {
@@ -37,12 +48,14 @@ impl Memory {
     }
 
     /// Its first byte; pages are aligned for every type.
-    pub(super) fn start(&self) -> *mut u8 {
+    #[inline]
+    pub(crate) fn start(&self) -> *mut u8 {
         self.at.as_ptr()
     }
 
     /// Its size.
-    pub(super) fn bytes(&self) -> usize {
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }
