@@ -103,6 +103,24 @@ macro_rules! from_fields {
 }
 pub(crate) use from_fields;
 
+/// What the results of all protocols have: a thread with its usage, a line of `--interval` with its instant.
+macro_rules! of_results {
+    ($thread:ty, $interval:ty) => {
+        impl AsRef<$crate::usage::ThreadUsage> for $thread {
+            fn as_ref(&self) -> &$crate::usage::ThreadUsage {
+                &self.usage
+            }
+        }
+
+        impl $crate::workload::CounterReading for $interval {
+            fn t_ns(&self) -> u64 {
+                self.t_ns
+            }
+        }
+    };
+}
+pub(crate) use of_results;
+
 /// A reading of a workload's cumulative counters.
 pub trait CounterReading {
     /// `CLOCK_MONOTONIC` at the reading.

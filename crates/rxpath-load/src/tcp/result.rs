@@ -12,7 +12,7 @@ use crate::quantiles::Quantiles;
 use crate::tally::{Shared, Tally};
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
 use crate::usage::{ThreadUsage, UsageMeter};
-use crate::workload::CounterReading;
+use crate::workload::of_results;
 
 /// `result` of `serve tcp`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -251,12 +251,6 @@ pub struct ThreadResult {
     pub longest_away_us: f64,
 }
 
-impl AsRef<ThreadUsage> for ThreadResult {
-    fn as_ref(&self) -> &ThreadUsage {
-        &self.usage
-    }
-}
-
 /// One line of `--interval`: cumulative, so that any two lines give a rate.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
@@ -317,11 +311,7 @@ impl Interval {
     }
 }
 
-impl CounterReading for Interval {
-    fn t_ns(&self) -> u64 {
-        self.t_ns
-    }
-}
+of_results!(ThreadResult, Interval);
 
 /// `CLIENT > SERVER`, the way both sides name a connection.
 pub(crate) fn name(client: Option<SocketAddr>, server: Option<SocketAddr>) -> String {

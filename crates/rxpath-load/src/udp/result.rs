@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::limit::Limit;
 use crate::quantiles::Quantiles;
 use crate::usage::ThreadUsage;
-use crate::workload::CounterReading;
+use crate::workload::of_results;
 
 /// `result` of `serve udp`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -139,12 +139,6 @@ pub struct ThreadResult {
     /// Longest intended pause of a receiver between two reads (`--sleep`); 0 for none.
     #[serde(default)]
     pub longest_away_us: f64,
-}
-
-impl AsRef<ThreadUsage> for ThreadResult {
-    fn as_ref(&self) -> &ThreadUsage {
-        &self.usage
-    }
 }
 
 /// One receiving socket.
@@ -331,8 +325,4 @@ pub struct Interval {
     pub thread_cpus: Vec<u32>,
 }
 
-impl CounterReading for Interval {
-    fn t_ns(&self) -> u64 {
-        self.t_ns
-    }
-}
+of_results!(ThreadResult, Interval);

@@ -9,7 +9,7 @@ use crate::limit::Limit;
 use crate::quantiles::Quantiles;
 use crate::udp::result::Lateness;
 use crate::usage::ThreadUsage;
-use crate::workload::CounterReading;
+use crate::workload::of_results;
 
 /// `result` of `load http`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -111,12 +111,6 @@ pub struct ThreadResult {
     pub runnable_wait_s: Option<f64>,
 }
 
-impl AsRef<ThreadUsage> for ThreadResult {
-    fn as_ref(&self) -> &ThreadUsage {
-        &self.usage
-    }
-}
-
 /// One line of `--interval`: cumulative counters, and the percentiles since the previous line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
@@ -138,8 +132,4 @@ pub struct Interval {
     pub response_time_us: Option<Quantiles>,
 }
 
-impl CounterReading for Interval {
-    fn t_ns(&self) -> u64 {
-        self.t_ns
-    }
-}
+of_results!(ThreadResult, Interval);

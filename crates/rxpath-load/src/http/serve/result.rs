@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::limit::Limit;
 use crate::quantiles::Quantiles;
 use crate::usage::ThreadUsage;
-use crate::workload::CounterReading;
+use crate::workload::of_results;
 
 /// `result` of `serve http`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -104,12 +104,6 @@ pub struct ThreadResult {
     pub runqueue_s: Option<f64>,
 }
 
-impl AsRef<ThreadUsage> for ThreadResult {
-    fn as_ref(&self) -> &ThreadUsage {
-        &self.usage
-    }
-}
-
 /// Number of events per wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Events {
@@ -148,8 +142,4 @@ pub struct Interval {
     pub thread_cpus: Vec<u32>,
 }
 
-impl CounterReading for Interval {
-    fn t_ns(&self) -> u64 {
-        self.t_ns
-    }
-}
+of_results!(ThreadResult, Interval);
