@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limit::Limit;
 use crate::quantiles::Quantiles;
-use crate::usage::ThreadUsage;
+use crate::tally::Tally;
+use crate::usage::{ThreadUsage, UsageMeter};
 use crate::workload::of_results;
 
 /// `result` of `serve udp`.
@@ -139,6 +140,20 @@ pub struct ThreadResult {
     /// Longest intended pause of a receiver between two reads (`--sleep`); 0 for none.
     #[serde(default)]
     pub longest_away_us: f64,
+}
+
+impl ThreadResult {
+    /// Of the calling worker, a reader, at its end.
+    pub(crate) fn of_reader(usage: UsageMeter, tally: &Tally, longest_away_ns: u64) -> Self {
+        let (usage, waited) = usage.end(tally);
+        Self {
+            usage,
+            packets: tally.units.get(),
+            calls_count: tally.calls.get(),
+            blocked_s: waited.blocked_s.unwrap_or(0.0),
+            longest_away_us: longest_away_ns as f64 / 1e3,
+        }
+    }
 }
 
 /// One receiving socket.

@@ -219,15 +219,8 @@ impl<'a> Reader<'a> {
     }
 
     fn report(self) -> Report {
-        let (usage, waited) = self.usage.end(self.tally);
         Report {
-            thread: ThreadResult {
-                usage,
-                packets: self.tally.units.get(),
-                calls_count: self.tally.calls.get(),
-                blocked_s: waited.blocked_s.unwrap_or(0.0),
-                longest_away_us: self.longest_away_ns as f64 / 1e3,
-            },
+            thread: ThreadResult::of_reader(self.usage, self.tally, self.longest_away_ns),
             meter: self.meter,
             truncated: self.truncated,
             reads: self.reads,

@@ -120,7 +120,7 @@ impl Reader<'_> {
             xdp.rx_ring_full += of_one.rx_ring_full;
             xdp.fill_ring_empty += of_one.fill_ring_empty;
         }
-        let thread = thread(self.usage, self.start, self.longest_away_ns);
+        let thread = ThreadResult::of_reader(self.usage, self.start.tally, self.longest_away_ns);
         Ok(Report {
             thread,
             meter: self.meter,
@@ -150,19 +150,7 @@ pub(super) fn watch(program: &XdpReceive, start: &Start) -> Result<Report, LoadE
             clock::sleep_until(clock::now_ns() + LOOK_NS);
         }
     }
-    let thread = thread(usage, start, 0);
+    let thread = ThreadResult::of_reader(usage, tally, 0);
     let (meter, xdp) = (Meter::new(0, &[]), Statistics::default());
     Ok(Report { thread, meter, truncated: 0, reads: 0, truesize: None, xdp })
-}
-
-fn thread(usage: UsageMeter, start: &Start, longest_away_ns: u64) -> ThreadResult {
-    let tally = start.tally;
-    let (usage, waited) = usage.end(tally);
-    ThreadResult {
-        usage,
-        packets: tally.units.get(),
-        calls_count: tally.calls.get(),
-        blocked_s: waited.blocked_s.unwrap_or(0.0),
-        longest_away_us: longest_away_ns as f64 / 1e3,
-    }
 }
