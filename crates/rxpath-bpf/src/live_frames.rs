@@ -111,15 +111,6 @@ pub struct LiveFrames {
     sees_device: bool,
 }
 
-/// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallEnd {
-    /// All frames were run.
-    Done,
-    /// A signal came.
-    Interrupted,
-}
-
 impl LiveFrames {
     /// Loads the program for the calling thread.
     ///
@@ -163,10 +154,9 @@ impl LiveFrames {
     }
 
     /// Runs the program for `frames` frames, or until a signal comes; a frame that is not due is one, too.
-    pub fn send(&self, frame: &[u8], frames: u32) -> Result<CallEnd, HostError> {
+    pub fn send(&self, frame: &[u8], frames: u32) -> Result<(), HostError> {
         match self.loaded.run_live("live_frame", frame, (self.ifindex, frames, self.batch)) {
-            Ok(()) => Ok(CallEnd::Done),
-            Err(HostError::Kernel { errno: libc::EINTR, .. }) => Ok(CallEnd::Interrupted),
+            Ok(()) | Err(HostError::Kernel { errno: libc::EINTR, .. }) => Ok(()),
             Err(HostError::Kernel { op, errno: libc::EINVAL | libc::EOPNOTSUPP, .. }) => {
                 Err(HostError::Unsupported {
                     what: op,

@@ -5,9 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rxpath_bpf::live_frames::{
-    CallEnd, FrameCounts, FrameFlow as KernelFlow, FrameSender, LiveFrames,
-};
+use rxpath_bpf::live_frames::{FrameCounts, FrameFlow as KernelFlow, FrameSender, LiveFrames};
 use rxpath_host::HostError;
 use rxpath_host::netlink::Netlink;
 use rxpath_stats::Histogram;
@@ -157,9 +155,7 @@ fn send(
         };
         let frames = if options.rate_pps.is_some() { MOST_FRAMES } else { left.min(MOST_FRAMES) };
         calls += 1;
-        match sender.send(frame, frames as u32).map_err(|error| refused(ENGINE, error))? {
-            CallEnd::Done | CallEnd::Interrupted => {}
-        }
+        sender.send(frame, frames as u32).map_err(|error| refused(ENGINE, error))?;
     }
 }
 
