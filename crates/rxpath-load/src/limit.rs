@@ -40,6 +40,13 @@ pub enum Who {
     NotHere,
 }
 
+impl Limit {
+    /// Who it was, with the numbers behind it.
+    pub(crate) fn new(who: Who, evidence: impl Into<String>) -> Self {
+        Self { who, evidence: evidence.into() }
+    }
+}
+
 impl std::fmt::Display for Limit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let who = match self.who {
@@ -71,18 +78,21 @@ pub fn busy_ratio(thread: &ThreadUsage, duration_s: f64) -> f64 {
     if duration_s > 0.0 { (thread.cpu_s() / duration_s).min(1.0) } else { 0.0 }
 }
 
-/// `CPU 0 100 % busy, CPU 1 37 % busy`, at most four threads.
-pub fn busy_text(threads: &[impl AsRef<ThreadUsage>], duration_s: f64) -> String {
-    let mut parts: Vec<String> = threads
-        .iter()
-        .take(4)
-        .map(AsRef::as_ref)
-        .map(|t| format!("{} {:.0} % busy", place(t), 100.0 * busy_ratio(t, duration_s)))
-        .collect();
+/// The texts of the first four threads, and how many more there are.
+pub(crate) fn first_four<T>(threads: &[T], text: impl Fn(&T) -> String) -> String {
+    let mut parts: Vec<String> = threads.iter().take(4).map(text).collect();
     if threads.len() > 4 {
         parts.push(format!("{} more threads", threads.len() - 4));
     }
     parts.join(", ")
+}
+
+/// `CPU 0 100 % busy, CPU 1 37 % busy`, at most four threads.
+pub fn busy_text(threads: &[impl AsRef<ThreadUsage>], duration_s: f64) -> String {
+    first_four(threads, |thread| {
+        let busy = 100.0 * busy_ratio(thread.as_ref(), duration_s);
+        format!("{} {busy:.0} % busy", place(thread.as_ref()))
+    })
 }
 
 /// Whether any thread had no time left.

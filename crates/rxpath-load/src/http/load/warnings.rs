@@ -33,55 +33,38 @@ fn is_near(value: f64, to: f64) -> bool {
 
 pub(super) fn limit(result: &LoadResult, settings: &LoadSettings) -> Limit {
     let busy = busy_text(&result.threads, result.duration_s);
-    let told = |who, evidence| Limit { who, evidence };
     if result.requests_total == 0 {
-        return told(Who::NotHere, format!("no reply came; {busy}"));
+        return Limit::new(Who::NotHere, format!("no reply came; {busy}"));
     }
+    let connections = settings.connections_count;
     let Some(target_rps) = settings.target_rps else {
-        return if any_busy(&result.threads, result.duration_s) {
-            told(
-                Who::Sender,
-                format!(
-                    "{busy} (on veth and loopback its system calls contain the server's receive path, too)"
-                ),
-            )
-        } else {
-            told(
-                Who::NotHere,
-                format!(
-                    "{busy}; all {} connections waited for replies",
-                    settings.connections_count
-                ),
-            )
-        };
+        if any_busy(&result.threads, result.duration_s) {
+            let why =
+                "on veth and loopback its system calls contain the server's receive path, too";
+            return Limit::new(Who::Sender, format!("{busy} ({why})"));
+        }
+        let evidence = format!("{busy}; all {connections} connections waited for replies");
+        return Limit::new(Who::NotHere, evidence);
     };
     let kept = result.requests_total as f64 / result.target_requests_total.max(1) as f64;
+    let percent = 100.0 * kept;
     if kept >= KEPT_RATIO {
-        return told(
-            Who::Schedule,
-            format!("{:.2} % of {target_rps} requests/s answered", 100.0 * kept),
-        );
+        let evidence = format!("{percent:.2} % of {target_rps} requests/s answered");
+        return Limit::new(Who::Schedule, evidence);
     }
     let late = result.lateness_us.as_ref().map_or(0.0, |late| late.p99);
     if late > LATE_US {
         let what = format!(
-            "{:.2} % of the schedule kept; requests were sent up to {late:.0} us late (p99) on free connections, {busy}",
-            100.0 * kept
+            "{percent:.2} % of the schedule kept; requests were sent up to {late:.0} us late (p99) on free connections, {busy}"
         );
         // Late sends alone do not say why: a thread that had CPU time left was held up by something else.
         return match no_cpu_time(result) {
-            Some(why) => told(Who::Sender, format!("{what}: {why}")),
-            None => told(Who::NotHere, format!("{what}: its threads had CPU time left")),
+            Some(why) => Limit::new(Who::Sender, format!("{what}: {why}")),
+            None => Limit::new(Who::NotHere, format!("{what}: its threads had CPU time left")),
         };
     }
-    told(
-        Who::NotHere,
-        format!(
-            "{:.2} % of the schedule kept: all {} connections were busy; {busy}",
-            100.0 * kept,
-            settings.connections_count
-        ),
-    )
+    let why = format!("all {connections} connections were busy; {busy}");
+    Limit::new(Who::NotHere, format!("{percent:.2} % of the schedule kept: {why}"))
 }
 
 /// Why the client's threads could not do more, if they could not.

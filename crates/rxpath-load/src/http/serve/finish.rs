@@ -114,7 +114,7 @@ fn busy_poll(serve: &Serve, reports: &[Report]) -> BusyPollResult {
 /// is always busy: there the time outside the waits decides.
 fn limit(serve: &Serve, reports: &[Report], result: &ServeResult) -> Limit {
     if result.requests_total == 0 {
-        return Limit { who: Who::NotHere, evidence: "no request arrived".into() };
+        return Limit::new(Who::NotHere, "no request arrived");
     }
     let busy = busy_text(&result.threads, result.duration_s);
     let descheduled: f64 = result.threads.iter().filter_map(|thread| thread.runqueue_s).sum();
@@ -132,14 +132,14 @@ fn limit(serve: &Serve, reports: &[Report], result: &ServeResult) -> Limit {
             "{busy} (polling is always busy); {:.0} % of the time in waits{lost}",
             100.0 * waiting
         );
-        return Limit { who, evidence };
+        return Limit::new(who, evidence);
     }
     let is_busy = result.threads.iter().any(|thread| {
         let awake_s = thread.usage.cpu_s() + thread.runqueue_s.unwrap_or(0.0);
         awake_s >= BUSY_RATIO * result.duration_s
     });
     let who = if is_busy { Who::Server } else { Who::NotHere };
-    Limit { who, evidence: format!("{busy}{lost}") }
+    Limit::new(who, format!("{busy}{lost}"))
 }
 
 /// Share of the time between first request and last reply that the busiest thread waited for events.

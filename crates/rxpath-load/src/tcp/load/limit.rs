@@ -1,6 +1,6 @@
 //! Which side limited a client's run, with the evidence.
 
-use crate::limit::{BUSY_RATIO, Limit, Who, any_busy, busy_text};
+use crate::limit::{BUSY_RATIO, Limit, Who, any_busy, busy_text, first_four};
 use crate::tcp::connection::TcpSummary;
 use crate::tcp::result::{ServerReport, ServerThread, ThreadResult};
 
@@ -29,93 +29,73 @@ impl Side<'_> {
         threads.iter().any(|thread| thread.busy_ratio >= BUSY_RATIO)
     }
 
-    fn client_text(&self) -> String {
-        format!("client {}", busy_text(self.threads, self.duration_s))
-    }
-
-    fn server_text(&self) -> String {
-        let Some(server) = self.server else { return "the server could not be asked".into() };
+    fn both_text(&self) -> String {
+        let client = busy_text(self.threads, self.duration_s);
+        let Some(server) = self.server else {
+            return format!("client {client}, the server could not be asked");
+        };
         let one = |thread: &ServerThread| {
             let place = thread.cpu.map_or("thread".into(), |cpu| format!("CPU {cpu}"));
             format!("{place} {:.0} % busy", 100.0 * thread.busy_ratio)
         };
-        let mut texts: Vec<String> = server.threads.iter().take(4).map(one).collect();
-        if server.threads.len() > 4 {
-            texts.push(format!("{} more threads", server.threads.len() - 4));
-        }
-        format!("server {}", texts.join(", "))
-    }
-
-    fn both_text(&self) -> String {
-        format!("{}, {}", self.client_text(), self.server_text())
+        format!("client {client}, server {}", first_four(&server.threads, one))
     }
 }
 
 /// Of a stream whose sender's ends of the connections say `tcp`; `to_server`: the client is the sender.
 pub(super) fn of_stream(side: &Side, tcp: Option<&TcpSummary>, to_server: bool) -> Limit {
-    let (sender_busy, receiver_busy) = if to_server {
-        (side.client_busy(), side.server_busy())
-    } else {
-        (side.server_busy(), side.client_busy())
-    };
+    let busy = |here: bool| if here { side.client_busy() } else { side.server_busy() };
+    let (sender_busy, receiver_busy) = (busy(to_server), busy(!to_server));
+    let both = side.both_text();
     let waited = tcp.and_then(TcpSummary::rwnd_limited_ratio).unwrap_or(0.0);
     if waited >= WAITED_RATIO {
         let why =
             if receiver_busy { "" } else { ": the receiver reads late, or its buffer is small" };
         let evidence = format!(
-            "the sender was limited by the receive window {:.0} % of the busy time (tcpi_rwnd_limited){why}; {}",
-            100.0 * waited,
-            side.both_text()
+            "the sender was limited by the receive window {:.0} % of the busy time (tcpi_rwnd_limited){why}; {both}",
+            100.0 * waited
         );
-        return Limit { who: Who::Receiver, evidence };
+        return Limit::new(Who::Receiver, evidence);
     }
     let waited = tcp.and_then(TcpSummary::sndbuf_limited_ratio).unwrap_or(0.0);
     if waited >= WAITED_RATIO && !sender_busy {
         let evidence = format!(
             "the send buffer was smaller than what the path could take {:.0} % of the busy time \
-             (tcpi_sndbuf_limited): raise --sndbuf or net.ipv4.tcp_wmem; {}",
-            100.0 * waited,
-            side.both_text()
+             (tcpi_sndbuf_limited): raise --sndbuf or net.ipv4.tcp_wmem; {both}",
+            100.0 * waited
         );
-        return Limit { who: Who::SendBuffer, evidence };
+        return Limit::new(Who::SendBuffer, evidence);
     }
-    let who = match (sender_busy, receiver_busy) {
-        (true, false) => Who::Sender,
-        (false, true) => Who::Receiver,
+    match (sender_busy, receiver_busy) {
+        (true, false) => Limit::new(Who::Sender, both),
+        (false, true) => Limit::new(Who::Receiver, both),
         (true, true) => {
-            let evidence = format!(
-                "both sides are busy, and the sender's CPU runs both kernel paths; {}",
-                side.both_text()
-            );
-            return Limit { who: Who::Sender, evidence };
+            let why = "both sides are busy, and the sender's CPU runs both kernel paths";
+            Limit::new(Who::Sender, format!("{why}; {both}"))
         }
-        (false, false) => return of_path(side, tcp),
-    };
-    Limit { who, evidence: side.both_text() }
+        (false, false) => of_path(side.duration_s, tcp, &both),
+    }
 }
 
-/// Neither side had its CPU or its buffers used up.
-fn of_path(side: &Side, tcp: Option<&TcpSummary>) -> Limit {
-    let Some(tcp) = tcp else {
-        return Limit { who: Who::NotHere, evidence: side.both_text() };
+/// Neither side had its CPU or its buffers used up; `both`: how busy the two were.
+fn of_path(duration_s: f64, tcp: Option<&TcpSummary>, both: &str) -> Limit {
+    let Some(tcp) = tcp else { return Limit::new(Who::NotHere, both) };
+    let window = match tcp.cwnd_packets.zip(tcp.rtt_us) {
+        Some((cwnd, rtt)) => {
+            format!("congestion window {cwnd:.0} packets, round-trip time {rtt:.0} us")
+        }
+        None => "congestion window unknown".into(),
     };
-    let window = |tcp: &TcpSummary| {
-        let (cwnd, rtt) = tcp.cwnd_packets.zip(tcp.rtt_us)?;
-        Some(format!("congestion window {cwnd:.0} packets, round-trip time {rtt:.0} us"))
-    };
-    let window = window(tcp).unwrap_or_else(|| "congestion window unknown".into());
     if let Some(lost) = tcp.retransmits_total.filter(|lost| is_lossy(*lost, tcp)) {
-        let evidence = format!("{lost} segments retransmitted, {window}; {}", side.both_text());
-        return Limit { who: Who::Network, evidence };
+        let evidence = format!("{lost} segments retransmitted, {window}; {both}");
+        return Limit::new(Who::Network, evidence);
     }
     let busy = tcp.busy_s.unwrap_or(0.0) / tcp.connections_count.max(1) as f64;
-    if side.duration_s > 0.0 && busy / side.duration_s >= WAITED_RATIO {
-        let evidence = format!("{window}, almost no loss; {}", side.both_text());
-        return Limit { who: Who::Network, evidence };
+    if duration_s > 0.0 && busy / duration_s >= WAITED_RATIO {
+        return Limit::new(Who::Network, format!("{window}, almost no loss; {both}"));
     }
-    let evidence =
-        format!("neither side used up its CPU, its window or its buffer; {}", side.both_text());
-    Limit { who: Who::NotHere, evidence }
+    let why = "neither side used up its CPU, its window or its buffer";
+    Limit::new(Who::NotHere, format!("{why}; {both}"))
 }
 
 /// Whether loss is more than the odd segment.
@@ -127,29 +107,20 @@ fn is_lossy(lost: u64, tcp: &TcpSummary) -> bool {
 /// Of transactions; `kept`: share of the schedule that was met.
 pub(super) fn of_transactions(side: &Side, kept: Option<f64>, p50_us: Option<f64>) -> Limit {
     let busy = side.both_text();
-    if let Some(kept) = kept
-        && kept >= KEPT_RATIO
-    {
-        return Limit {
-            who: Who::Schedule,
-            evidence: format!("{:.1} % of the schedule kept; {busy}", 100.0 * kept),
-        };
+    if let Some(kept) = kept.filter(|kept| *kept >= KEPT_RATIO) {
+        let evidence = format!("{:.1} % of the schedule kept; {busy}", 100.0 * kept);
+        return Limit::new(Who::Schedule, evidence);
     }
-    let who = match (side.client_busy(), side.server_busy()) {
-        (true, false) => Who::Sender,
-        (false, true) => Who::Server,
-        (true, true) => {
-            return Limit { who: Who::Sender, evidence: format!("both sides are busy; {busy}") };
-        }
+    match (side.client_busy(), side.server_busy()) {
+        (true, false) => Limit::new(Who::Sender, busy),
+        (false, true) => Limit::new(Who::Server, busy),
+        (true, true) => Limit::new(Who::Sender, format!("both sides are busy; {busy}")),
         (false, false) => {
             let wait = p50_us.map(|us| format!(" (p50 {us:.1} us)")).unwrap_or_default();
-            let evidence = format!(
-                "each connection waits for its response{wait}, and no CPU is fully used; {busy}"
-            );
-            return Limit { who: Who::NotHere, evidence };
+            let why = format!("each connection waits for its response{wait}");
+            Limit::new(Who::NotHere, format!("{why}, and no CPU is fully used; {busy}"))
         }
-    };
-    Limit { who, evidence: busy }
+    }
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
 
 fn limit(result: &ServeResult) -> Limit {
     if result.delivered_bytes + result.sent_bytes == 0 {
-        return Limit { who: Who::NotHere, evidence: "nothing came".into() };
+        return Limit::new(Who::NotHere, "nothing came");
     }
     let evidence = busy_text(&result.threads, result.duration_s);
     let who = match any_busy(&result.threads, result.duration_s) {
@@ -67,7 +67,7 @@ fn limit(result: &ServeResult) -> Limit {
         true if result.transactions_total > 0 => Who::Server,
         true => Who::Receiver,
     };
-    Limit { who, evidence }
+    Limit::new(who, evidence)
 }
 
 fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {

@@ -85,27 +85,26 @@ fn limit(result: &LoadResult) -> Limit {
     let busy = busy_text(&result.threads, result.duration_s);
     let blocked = blocked_ratio(result);
     if result.offered_packets == 0 {
-        return Limit { who: Who::NotHere, evidence: "nothing was sent".into() };
+        return Limit::new(Who::NotHere, "nothing was sent");
     }
     if result.target_pps.is_some() {
         let kept = result.offered_packets as f64 / result.target_packets.max(1) as f64;
         if kept >= KEPT_RATIO {
             let evidence =
                 format!("{:.2} % of the scheduled datagrams offered in time, {busy}", 100.0 * kept);
-            return Limit { who: Who::Schedule, evidence };
+            return Limit::new(Who::Schedule, evidence);
         }
     }
     if blocked >= BLOCKED_RATIO {
         let evidence =
             format!("blocked {:.0} % of the time on a full send buffer, {busy}", 100.0 * blocked);
-        return Limit { who: Who::Path, evidence };
+        return Limit::new(Who::Path, evidence);
     }
     if any_busy(&result.threads, result.duration_s) {
-        let evidence =
-            format!("{busy} (on veth and loopback its system calls contain the receive path, too)");
-        return Limit { who: Who::Sender, evidence };
+        let why = "on veth and loopback its system calls contain the receive path, too";
+        return Limit::new(Who::Sender, format!("{busy} ({why})"));
     }
-    Limit { who: Who::NotHere, evidence: busy }
+    Limit::new(Who::NotHere, busy)
 }
 
 fn blocked_ratio(result: &LoadResult) -> f64 {

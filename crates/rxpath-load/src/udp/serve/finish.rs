@@ -90,14 +90,14 @@ fn limit(result: &ServeResult) -> Limit {
     let drops = result.socket_drops_packets;
     if let Some(dropped) = result.dropped_in_xdp_packets {
         let evidence = format!("the XDP program dropped {dropped} datagrams, which is its task");
-        return Limit { who: Who::NotHere, evidence };
+        return Limit::new(Who::NotHere, evidence);
     }
     if result.delivered_packets == 0 {
-        return Limit { who: Who::NotHere, evidence: "nothing came".into() };
+        return Limit::new(Who::NotHere, "nothing came");
     }
     if any_busy(&result.threads, result.duration_s) {
         let evidence = format!("{busy}, {drops} datagrams dropped at the socket");
-        return Limit { who: Who::Receiver, evidence };
+        return Limit::new(Who::Receiver, evidence);
     }
     let drops =
         drops + result.xdp.map_or(0, |xdp| xdp.socket_dropped_packets + xdp.ring_full_packets);
@@ -106,9 +106,9 @@ fn limit(result: &ServeResult) -> Limit {
             "{drops} datagrams dropped at the socket with {busy}: bursts or stalls longer than the \
              receive buffer holds, or another task on its CPU"
         );
-        return Limit { who: Who::Receiver, evidence };
+        return Limit::new(Who::Receiver, evidence);
     }
-    Limit { who: Who::NotHere, evidence: format!("{busy}, no drops at the socket") }
+    Limit::new(Who::NotHere, format!("{busy}, no drops at the socket"))
 }
 
 fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {

@@ -121,14 +121,14 @@ fn limit(stream: &StreamClient, result: &StreamResult, target_bytes: Option<u64>
         server: result.server.as_ref(),
     };
     if result.sent_bytes + result.delivered_bytes.unwrap_or(0) == 0 {
-        return Limit { who: Who::NotHere, evidence: "nothing was sent".into() };
+        return Limit::new(Who::NotHere, "nothing was sent");
     }
     if let Some(target) = target_bytes.filter(|target| *target > 0) {
         let kept = result.sent_bytes as f64 / target as f64;
         if kept >= KEPT_RATIO {
             let evidence =
                 format!("{:.1} % of the scheduled bytes were sent", 100.0 * kept.min(1.0));
-            return Limit { who: Who::Schedule, evidence };
+            return Limit::new(Who::Schedule, evidence);
         }
     }
     let there = result.server.as_ref().and_then(|server| server.tcp.as_ref());
@@ -139,7 +139,7 @@ fn limit(stream: &StreamClient, result: &StreamResult, target_bytes: Option<u64>
             let (to, back) =
                 (of_stream(&side, result.tcp.as_ref(), true), of_stream(&side, there, false));
             let evidence = format!("to the server: {}; to the client: {back}", to.evidence);
-            Limit { who: to.who, evidence }
+            Limit::new(to.who, evidence)
         }
     }
 }

@@ -94,7 +94,7 @@ fn kept(result: &TransactionsResult) -> Option<f64> {
 
 fn limit(result: &TransactionsResult) -> Limit {
     if result.transactions_total == 0 {
-        return Limit { who: Who::NotHere, evidence: "no transaction was completed".into() };
+        return Limit::new(Who::NotHere, "no transaction was completed");
     }
     let side = Side {
         threads: &result.threads,
