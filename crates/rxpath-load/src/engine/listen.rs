@@ -13,14 +13,15 @@ pub fn is_exhaustion(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
-/// Opens `count` sockets on one address, all of one `SO_REUSEPORT` group if there are several or `reuseport` is set.
+/// Opens a socket on an address, or with `reuseport` one for each thread, all of one `SO_REUSEPORT` group.
 ///
 /// `open` makes a socket and sets its options. With port 0 the first socket's port is that of the group.
 pub fn bind_group(
-    (mut addr, count): (SocketAddr, usize),
+    (mut addr, threads): (SocketAddr, usize),
     reuseport: bool,
     mut open: impl FnMut(SocketAddr) -> Result<Socket, LoadError>,
 ) -> Result<Vec<Socket>, LoadError> {
+    let count = if reuseport { threads } else { 1 };
     let mut sockets = Vec::with_capacity(count);
     for _ in 0..count {
         let socket = open(addr)?;

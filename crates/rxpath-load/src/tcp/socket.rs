@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::LoadError;
+use crate::engine::listen;
 use crate::engine::socket::{Buffer, Socket};
 use crate::engine::tcp::CONGESTION_LIST;
-use crate::udp::serve::options::BusyPoll;
+use crate::udp::serve::options::{BusyPoll, Sockets};
 use crate::{buffers, busy_poll, ports, zone};
 
 /// What helps where all local ports are in use.
@@ -90,6 +91,27 @@ impl SocketOptions {
             set.map_err(|e| LoadError::io("--notsent-lowat (TCP_NOTSENT_LOWAT)", e))?;
         }
         self.busy_poll.map_or(Ok(()), |poll| busy_poll::set(socket, poll))
+    }
+
+    /// Listeners on an address, as many as `sockets` asks for; their connections inherit the options
+    /// (`inet_csk_clone_lock`), at no call per connection.
+    pub(crate) fn listen(
+        &self,
+        addr: SocketAddr,
+        (sockets, threads): (Sockets, usize),
+        backlog: u32,
+    ) -> Result<Vec<Socket>, LoadError> {
+        let reuseport = sockets == Sockets::Reuseport;
+        let listeners = listen::bind_group((addr, threads), reuseport, |addr| {
+            let socket = Socket::tcp(addr).map_err(|e| LoadError::io("socket", e))?;
+            socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
+            self.apply(&socket)?;
+            Ok(socket)
+        })?;
+        for socket in &listeners {
+            socket.listen(backlog).map_err(|e| listen::refusal("listen", addr, e))?;
+        }
+        Ok(listeners)
     }
 
     /// What came of them, and a warning where the kernel gave less.

@@ -9,7 +9,7 @@ use rxpath_core::{Fact, Warning};
 use crate::LoadError;
 use crate::engine::epoll::{BusyParams, Epoll};
 use crate::engine::listen;
-use crate::engine::socket::{Buffer, Socket};
+use crate::engine::socket::Socket;
 use crate::http::serve::count::MOST_EVENTS;
 use crate::http::serve::options::{
     BusyPoll, BusyPollSettings, Engine, ServeOptions, ServeSettings, Sockets,
@@ -18,7 +18,7 @@ use crate::http::serve::reply::{Kind, ReplyTable};
 use crate::http::serve::worker_state::Plan;
 use crate::http::serve::{Serve, finish, worker};
 use crate::pool::Pool;
-use crate::{buffers, busy_poll};
+use crate::tcp::socket::{SocketOptions, SocketSettings};
 
 /// Descriptors that are not connections: standard streams, listeners, epoll sets, what is read meanwhile.
 const RESERVED: u64 = 32;
@@ -33,10 +33,13 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
     let mut warnings = Vec::new();
     let limit = listen::raise_descriptor_limit()?;
-    let listeners = open_listeners(&options, &mut warnings)?;
+    let (socket, group) = (socket_options(&options), (options.sockets, options.threads.count));
+    let listeners = socket.listen(options.addr, group, options.backlog)?;
+    let socket = socket.settle(&listeners[0], &mut warnings)?;
     let (epolls, busy_waits) = open_epolls(&options, &mut warnings)?;
     let reply_table = ReplyTable::new(options.body_bytes);
-    let settings = settle(&options, &listeners, &reply_table, (limit, busy_waits), &mut warnings)?;
+    let own = (&listeners[0], &socket);
+    let settings = settle(&options, own, &reply_table, (limit, busy_waits), &mut warnings)?;
     let mut serve = Serve {
         pool: Pool::new("rx-http", &options.threads),
         settings,
@@ -73,53 +76,15 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
     Ok(())
 }
 
-fn open_listeners(
-    options: &ServeOptions,
-    warnings: &mut Vec<Warning>,
-) -> Result<Vec<Socket>, LoadError> {
-    let count = if options.sockets == Sockets::Reuseport { options.threads.count } else { 1 };
-    let reuseport = options.sockets == Sockets::Reuseport;
-    let sockets = listen::bind_group((options.addr, count), reuseport, |addr| {
-        let socket = Socket::tcp(addr).map_err(|e| LoadError::io("socket", e))?;
-        configure(&socket, options, warnings)?;
-        Ok(socket)
-    })?;
-    for socket in &sockets {
-        let refused = |e| listen::refusal("listen", options.addr, e);
-        socket.listen(options.backlog).map_err(refused)?;
+fn socket_options(options: &ServeOptions) -> SocketOptions {
+    SocketOptions {
+        rcvbuf: options.rcvbuf,
+        sndbuf: options.sndbuf,
+        // A reply that follows an unacknowledged one must not wait for its acknowledgement.
+        nodelay: true,
+        busy_poll: options.busy_poll,
+        ..SocketOptions::default()
     }
-    Ok(sockets)
-}
-
-/// Options of a listener; its connections inherit them (`inet_csk_clone_lock`), at no call per connection.
-fn configure(
-    socket: &Socket,
-    options: &ServeOptions,
-    warnings: &mut Vec<Warning>,
-) -> Result<(), LoadError> {
-    socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
-    // A reply that follows an unacknowledged one must not wait for its acknowledgement.
-    let nodelay = socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);
-    nodelay.map_err(|e| LoadError::io("TCP_NODELAY", e))?;
-    if let Some(poll) = options.busy_poll {
-        busy_poll::set(socket, poll)?;
-    }
-    for (side, asked) in [(Buffer::Receive, options.rcvbuf), (Buffer::Send, options.sndbuf)] {
-        let Some(asked) = asked else { continue };
-        buffers::set(socket, side, asked)?;
-        let (rcvbuf, sndbuf) = buffer_bytes(socket)?;
-        let got = if side == Buffer::Receive { rcvbuf } else { sndbuf };
-        let capped = buffers::capped(side, asked, got);
-        // One for all listeners.
-        warnings.extend(capped.filter(|new| warnings.iter().all(|old| old.code != new.code)));
-    }
-    Ok(())
-}
-
-/// `sk_rcvbuf` and `sk_sndbuf`.
-fn buffer_bytes(socket: &Socket) -> Result<(u64, u64), LoadError> {
-    let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
-    Ok((memory.rcvbuf_bytes, memory.sndbuf_bytes))
 }
 
 /// The epoll sets of the threads, and what became of their busy polling.
@@ -176,12 +141,11 @@ fn busy_epoll(epoll: &Epoll, poll: BusyPoll) -> Fact<BusyPoll> {
 
 fn settle(
     options: &ServeOptions,
-    listeners: &[Socket],
+    (listener, socket): (&Socket, &SocketSettings),
     reply_table: &ReplyTable,
     (limit, busy_waits): (u64, Fact<BusyPoll>),
     warnings: &mut Vec<Warning>,
 ) -> Result<ServeSettings, LoadError> {
-    let (rcvbuf_bytes, sndbuf_bytes) = buffer_bytes(&listeners[0])?;
     let room = limit.saturating_sub(RESERVED).max(1);
     let wanted = options.max_connections.unwrap_or(MOST_CONNECTIONS);
     if options.max_connections.is_some_and(|wanted| wanted > room) {
@@ -195,7 +159,7 @@ fn settle(
         );
     }
     Ok(ServeSettings {
-        addr: listen::local(&listeners[0])?,
+        addr: listen::local(listener)?,
         threads: options.threads.clone(),
         engine: options.engine,
         events: options.events,
@@ -204,9 +168,9 @@ fn settle(
         timeout_ms: options.timeout_ms,
         busy_poll: options.busy_poll.map(|socket| BusyPollSettings { socket, waits: busy_waits }),
         rcvbuf_asked_bytes: options.rcvbuf,
-        rcvbuf_bytes,
+        rcvbuf_bytes: socket.rcvbuf_bytes,
         sndbuf_asked_bytes: options.sndbuf,
-        sndbuf_bytes,
+        sndbuf_bytes: socket.sndbuf_bytes,
         work_ns: options.work_ns,
         body_bytes: options.body_bytes,
         reply_bytes: reply_table.len(Kind::Ok),

@@ -24,7 +24,8 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
     let descriptors_count = listen::raise_descriptor_limit()?;
     let mut warnings = Vec::new();
-    let listeners = open_listeners(&options)?;
+    let group = (options.sockets, options.threads.count);
+    let listeners = options.socket.listen(options.addr, group, BACKLOG)?;
     let settings = settle(&options, &listeners[0], descriptors_count, &mut warnings)?;
     let pattern = Pattern::new(options.buffer_bytes.max(SEND_BYTES))
         .map_err(|e| LoadError::io("prepare the payload", e))?;
@@ -33,6 +34,7 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
         ServerState::new(Arc::clone(&pool.shared)).map_err(|e| LoadError::io("eventfd", e))?;
     let server = Arc::new(server);
     let mut serve = Serve { options, settings, warnings, server, pool, open: Vec::new() };
+    let listeners: Vec<_> = listeners.into_iter().map(Arc::new).collect();
     start_workers(&mut serve, &listeners, &Arc::new(pattern))?;
     serve.pool.shared.count_cpu_time();
     Ok(serve)
@@ -56,21 +58,6 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
         })?;
     }
     Ok(())
-}
-
-fn open_listeners(options: &ServeOptions) -> Result<Vec<Arc<Socket>>, LoadError> {
-    let count = if options.sockets == Sockets::Reuseport { options.threads.count } else { 1 };
-    let reuseport = options.sockets == Sockets::Reuseport;
-    let listeners = listen::bind_group((options.addr, count), reuseport, |addr| {
-        let socket = Socket::tcp(addr).map_err(|e| LoadError::io("socket", e))?;
-        socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
-        options.socket.apply(&socket)?;
-        Ok(socket)
-    })?;
-    for socket in &listeners {
-        socket.listen(BACKLOG).map_err(|e| listen::refusal("listen", options.addr, e))?;
-    }
-    Ok(listeners.into_iter().map(Arc::new).collect())
 }
 
 fn settle(

@@ -64,10 +64,9 @@ fn open_sockets(
     options: &ServeOptions,
     warnings: &mut Vec<Warning>,
 ) -> Result<(Vec<Socket>, bool), LoadError> {
-    let count = if options.sockets == Sockets::Reuseport { options.threads.count } else { 1 };
     let mut is_forced = options.rcvbuf.is_some();
     let reuseport = options.sockets == Sockets::Reuseport;
-    let sockets = listen::bind_group((options.addr, count), reuseport, |addr| {
+    let sockets = listen::bind_group((options.addr, options.threads.count), reuseport, |addr| {
         let socket = Socket::udp(addr).map_err(|e| LoadError::io("socket", e))?;
         configure(&socket, options)?;
         if let Some(asked) = options.rcvbuf {
