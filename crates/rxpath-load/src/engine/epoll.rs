@@ -59,12 +59,10 @@ impl Epoll {
         Ok(self.0.delete(fd)?)
     }
 
-    /// Waits for events; 0 ms returns at once.
-    ///
-    /// **Errors** `EINTR`: a signal came first.
+    /// Waits for events; 0 ms returns at once, and so does a signal: without events.
     #[inline]
     pub fn wait(&self, events: &mut [Event], timeout_ms: u16) -> io::Result<usize> {
-        Ok(self.0.wait(events, EpollTimeout::from(timeout_ms))?)
+        none_if_interrupted(self.0.wait(events, EpollTimeout::from(timeout_ms)))
     }
 
     /// Waits for events for at most `timeout_ns`, finer than in whole ms; 0 returns at once, and so does a signal.
@@ -103,10 +101,7 @@ impl Epoll {
                 got
             }
         };
-        match Errno::result(got) {
-            Err(Errno::EINTR) => Ok(0),
-            other => Ok(other? as usize),
-        }
+        none_if_interrupted(Errno::result(got).map(|got| got as usize))
     }
 
     /// Sets the busy polling of this set and reads it back.
@@ -121,6 +116,14 @@ impl Epoll {
             ioctl::get_params(self.0.0.as_raw_fd(), &raw mut got)?;
         }
         Ok(got)
+    }
+}
+
+#[inline]
+fn none_if_interrupted(got: Result<usize, Errno>) -> io::Result<usize> {
+    match got {
+        Err(Errno::EINTR) => Ok(0),
+        other => Ok(other?),
     }
 }
 

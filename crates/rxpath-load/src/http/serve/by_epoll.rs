@@ -107,10 +107,7 @@ impl EpollLoop {
     fn turn(&mut self) -> io::Result<()> {
         let timeout_ms = if self.again.is_empty() { self.state.timeout_ms() } else { 0 };
         let before_ns = self.state.now_ns;
-        let got = match self.epoll.wait(&mut self.events, timeout_ms) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => 0,
-            other => other?,
-        };
+        let got = self.epoll.wait(&mut self.events, timeout_ms)?;
         self.state.now_ns = clock::now_ns();
         self.state.counts.waited(before_ns, self.state.now_ns, got);
         for index in 0..got {

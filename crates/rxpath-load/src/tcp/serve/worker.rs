@@ -131,11 +131,7 @@ impl<'a> Worker<'a> {
         while !self.start.shared.is_stopped() {
             let timeout: u16 = if self.resting_until_ns > 0 { 100 } else { 500 };
             self.tally.calls.add(1);
-            let n = match self.epoll.wait(&mut events, timeout) {
-                Ok(n) => n,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
+            let n = self.epoll.wait(&mut events, timeout)?;
             let now_ns = clock::now_ns();
             for event in &events[..n] {
                 match event.data() {
@@ -166,11 +162,8 @@ impl<'a> Worker<'a> {
             self.watch(key, true)?;
         }
         while clock::now_ns() < until {
-            let n = match self.epoll.wait(&mut events, 0) {
-                Ok(n) => n,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
+            // Without a timeout no signal ends the wait (`ep_poll`, fs/eventpoll.c): no event means that none is left.
+            let n = self.epoll.wait(&mut events, 0)?;
             let mut connections = 0;
             for event in &events[..n] {
                 if event.data() < BELL {

@@ -3,7 +3,7 @@
 //! With one connection that goes one way it makes one blocking call after the other; otherwise it is an epoll
 //! loop. Both end the same direction: this side ends its direction, and reads until the server has ended the other.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::sync::Arc;
 
 use crate::LoadError;
@@ -325,11 +325,7 @@ impl<'a> Worker<'a> {
         let mut events = vec![Event::empty(); EVENTS];
         let left = |worker: &Self| worker.plan.conns.iter().filter(|conn| !conn.is_ended).count();
         while left(self) > 0 && clock::now_ns() < until {
-            let n = match epoll.wait(&mut events, 100) {
-                Ok(n) => n,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
+            let n = epoll.wait(&mut events, 100)?;
             for event in &events[..n] {
                 self.drain_one(event.data() as usize);
                 let conn = &self.plan.conns[event.data() as usize];
