@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::engine::epoll::Flags;
 use crate::engine::socket::Socket;
 use crate::engine::spin::Spinner;
 use crate::tcp::flow::{Feed, Sink};
@@ -55,16 +56,9 @@ pub(super) struct Connection {
     last_ns: u64,
     pub(super) born_ns: u64,
     /// What epoll waits for; `None` = it does not know the connection.
-    pub(super) interest: Option<Interest>,
+    pub(super) interest: Option<Flags>,
     /// The thread among whose long-lived connections it counts.
     pub(super) placed: Option<usize>,
-}
-
-/// What to wait for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Interest {
-    pub(super) read: bool,
-    pub(super) write: bool,
 }
 
 /// What a step means for the thread.
@@ -155,7 +149,7 @@ impl Connection {
     }
 
     /// What to wait for from now on.
-    pub(super) fn wanted(&self, stopping: bool) -> Interest {
+    pub(super) fn wanted(&self, stopping: bool) -> Flags {
         let write = match &self.phase {
             Phase::Stream => self.order.server_sends && !stopping,
             Phase::Transactions { owed, .. } => *owed > 0,
@@ -164,7 +158,10 @@ impl Connection {
         };
         // A request that comes before the response to the one before went out waits in the kernel.
         let read = !matches!(self.phase, Phase::Transactions { owed, .. } if owed > 0);
-        Interest { read, write }
+        let mut wanted = Flags::empty();
+        wanted.set(Flags::EPOLLIN, read);
+        wanted.set(Flags::EPOLLOUT, write);
+        wanted
     }
 
     /// Reads once.

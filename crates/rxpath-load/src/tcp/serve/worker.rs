@@ -18,7 +18,7 @@ use crate::stall::Stalls;
 use crate::tally::Tally;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::result::ThreadResult;
-use crate::tcp::serve::connection::{Connection, Interest, Lent, Step};
+use crate::tcp::serve::connection::{Connection, Lent, Step};
 use crate::tcp::serve::options::ServeOptions;
 use crate::tcp::serve::server::ServerState;
 use crate::tcp::serve::worker::blocking::OnlyConnection;
@@ -297,8 +297,8 @@ impl<'a> Worker<'a> {
         }
         self.tally.calls.add(1);
         match before {
-            None => self.epoll.add(&connection.socket, flags(wanted), key),
-            Some(_) => self.epoll.change(&connection.socket, flags(wanted), key),
+            None => self.epoll.add(&connection.socket, wanted, key),
+            Some(_) => self.epoll.change(&connection.socket, wanted, key),
         }
     }
 
@@ -357,11 +357,4 @@ impl<'a> Worker<'a> {
         let thread = ThreadResult { longest_away_us, ..ThreadResult::of(self.usage, self.tally) };
         Report { thread, _open: self.connections }
     }
-}
-
-fn flags(interest: Interest) -> Flags {
-    let mut flags = Flags::empty();
-    flags.set(Flags::EPOLLIN, interest.read);
-    flags.set(Flags::EPOLLOUT, interest.write);
-    flags
 }
