@@ -4,14 +4,16 @@
 
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use nix::sys::signal::{SigEvent, SigevNotify, Signal};
-use nix::sys::time::{TimeSpec, TimeValLike};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{
+    SaFlags, SigAction, SigEvent, SigHandler, SigSet, SigevNotify, Signal, sigaction,
+};
+use nix::sys::time::{TimeSpec, TimeVal, TimeValLike};
 use nix::sys::timer::{Expiration, Timer, TimerSetTimeFlags};
-use nix::time::ClockId;
+use nix::time::{ClockId, clock_gettime};
 
 /// CPU time. **Unit** ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,25 +53,20 @@ pub fn set_exact_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
-fn usage(who: libc::c_int) -> CpuTime {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: `usage` is valid for writes, and all zero is a valid rusage.
-    let usage = unsafe {
-        libc::getrusage(who, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
-    CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) }
+fn usage(who: UsageWho) -> CpuTime {
+    let Ok(usage) = getrusage(who) else { return CpuTime::default() };
+    let ns = |time: TimeVal| time.num_nanoseconds() as u64;
+    CpuTime { user_ns: ns(usage.user_time()), system_ns: ns(usage.system_time()) }
 }
 
 /// CPU time of this thread. **Source** getrusage(2) `RUSAGE_THREAD`.
 pub fn cpu_time() -> CpuTime {
-    usage(libc::RUSAGE_THREAD)
+    usage(UsageWho::RUSAGE_THREAD)
 }
 
 /// CPU time of the whole process. **Source** getrusage(2) `RUSAGE_SELF`.
 pub fn process_cpu_time() -> CpuTime {
-    usage(libc::RUSAGE_SELF)
+    usage(UsageWho::RUSAGE_SELF)
 }
 
 /// CPU time of a thread of this process, readable from any other; 0 when it is gone. **Unit** ns.
@@ -78,12 +75,8 @@ pub fn process_cpu_time() -> CpuTime {
 pub fn cpu_clock_ns(tid: i32) -> u64 {
     const PER_THREAD_SCHED: libc::clockid_t = 6;
     let clock = (!tid << 3) | PER_THREAD_SCHED;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writes.
-    match unsafe { libc::clock_gettime(clock, &raw mut time) } {
-        0 => time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
-        _ => 0,
-    }
+    let time = clock_gettime(ClockId::from_raw(clock));
+    time.map_or(0, |time| time.num_nanoseconds() as u64)
 }
 
 /// Time that the thread which opened it ran, and time that it waited for a CPU.
@@ -114,14 +107,10 @@ extern "C" fn nothing(_: libc::c_int) {}
 
 /// Makes [`wake`] interrupt blocking calls: a handler for SIGURG that does nothing, without `SA_RESTART`.
 pub fn allow_wake() {
-    // SAFETY: all zero is a valid sigaction; the handler does nothing, so it is async-signal-safe;
-    // SIGURG is ignored by default and means nothing to this program.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        libc::sigemptyset(&raw mut action.sa_mask);
-        libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut());
-    }
+    let action = SigAction::new(SigHandler::Handler(nothing), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler does nothing, so it is async-signal-safe; SIGURG is ignored by default and means nothing
+    // to this program.
+    let _ = unsafe { sigaction(Signal::SIGURG, &action) };
 }
 
 /// Interrupts the blocking call of a thread of this process; repeat it until the thread has answered.
