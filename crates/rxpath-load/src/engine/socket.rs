@@ -180,21 +180,24 @@ impl Socket {
 
     /// Waits until a `poll` event is there; `Ok(false)` when the time is up or a signal came.
     pub fn wait(&self, events: libc::c_short, timeout_ms: i32) -> io::Result<bool> {
-        let mut poll = libc::pollfd { fd: self.fd(), events, revents: 0 };
-        // SAFETY: one valid pollfd.
-        match unsafe { libc::poll(&raw mut poll, 1, timeout_ms) } {
-            n if n > 0 => Ok(true),
-            0 => Ok(false),
-            _ => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-                error => Err(error),
-            },
-        }
+        poll(&mut [libc::pollfd { fd: self.fd(), events, revents: 0 }], timeout_ms)
     }
 
     /// Sends one datagram without waiting.
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
         self.0.send_with_flags(data, libc::MSG_DONTWAIT)
+    }
+}
+
+/// Waits until one of them has an event; `Ok(false)` when the time is up or a signal came.
+pub(super) fn poll(sockets: &mut [libc::pollfd], timeout_ms: i32) -> io::Result<bool> {
+    // SAFETY: the pointer and the number describe the list.
+    match unsafe { libc::poll(sockets.as_mut_ptr(), sockets.len() as _, timeout_ms) } {
+        n if n >= 0 => Ok(n > 0),
+        _ => match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            error => Err(error),
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::Xsk;
+use crate::engine::socket;
 
 /// A wait for several sockets. Its list is kept from one wait to the next, so that a wait allocates nothing.
 #[derive(Debug, Default)]
@@ -17,17 +18,10 @@ impl Arrivals {
         sockets: impl Iterator<Item = &'a Xsk>,
         timeout_ms: i32,
     ) -> io::Result<bool> {
-        let poll =
+        let one =
             |xsk: &Xsk| libc::pollfd { fd: xsk.socket.fd(), events: libc::POLLIN, revents: 0 };
         self.0.clear();
-        self.0.extend(sockets.map(poll));
-        // SAFETY: the pointer and the number describe the list.
-        match unsafe { libc::poll(self.0.as_mut_ptr(), self.0.len() as _, timeout_ms) } {
-            n if n >= 0 => Ok(n > 0),
-            _ => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-                error => Err(error),
-            },
-        }
+        self.0.extend(sockets.map(one));
+        socket::poll(&mut self.0, timeout_ms)
     }
 }
