@@ -15,30 +15,26 @@ use crate::quantiles::{Quantiles, merged};
 use crate::udp::result::Lateness;
 use crate::workload::Finished;
 
-/// The histograms of all threads.
-struct Times {
-    service: Histogram,
-    response: Histogram,
-    connect: Histogram,
-    lateness: Histogram,
-    rates: Histogram,
-}
-
 pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError> {
     let reports = load.pool.join()?;
     load.ended_ns = reports.iter().filter_map(|report| report.ended_ns).max();
     let cpu = load.pool.shared.cpu_time();
-    let times = times(load, &reports);
-    let mut result = counted(load, &reports);
-    result.cpu_user_s = cpu.user_ns as f64 / 1e9;
-    result.cpu_system_s = cpu.system_ns as f64 / 1e9;
-    result.service_time_us = Quantiles::of(&times.service);
-    result.response_time_us = Quantiles::of(&times.response);
-    result.connect_time_us = Quantiles::of(&times.connect);
-    result.lateness_us = Lateness::of(&times.lateness);
-    result.summary = ThreadStats {
-        response_time_us: spread(&times.response, 1000.0),
-        thread_rps: spread(&times.rates, 1.0),
+    let (service, response) = times(load, &reports);
+    let connect = merged(reports.iter().map(|r| &r.connect));
+    let lateness = merged(reports.iter().map(|r| &r.lateness));
+    let rates = merged(reports.iter().map(|r| &r.rates));
+    let mut result = LoadResult {
+        cpu_user_s: cpu.user_ns as f64 / 1e9,
+        cpu_system_s: cpu.system_ns as f64 / 1e9,
+        service_time_us: Quantiles::of(&service),
+        response_time_us: Quantiles::of(&response),
+        connect_time_us: Quantiles::of(&connect),
+        lateness_us: Lateness::of(&lateness),
+        summary: ThreadStats {
+            response_time_us: spread(&response, 1000.0),
+            thread_rps: spread(&rates, 1.0),
+        },
+        ..counted(load, &reports)
     };
     for report in reports {
         load.sockets.extend(report.remains.sockets);
@@ -48,28 +44,23 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
     let mut warnings = load.warnings.clone();
     warnings.extend(warnings::notice(&result, &load.settings));
     let histograms = vec![
-        ("service_time", times.service),
-        ("response_time", times.response),
-        ("connect_time", times.connect),
-        ("lateness", times.lateness),
+        ("service_time", service),
+        ("response_time", response),
+        ("connect_time", connect),
+        ("lateness", lateness),
     ];
     Ok(Finished { result, warnings, histograms }.with_samples())
 }
 
-fn times(load: &Load, reports: &[Report]) -> Times {
+/// Service times and response times of all threads.
+fn times(load: &Load, reports: &[Report]) -> (Histogram, Histogram) {
     let responses: Vec<Histogram> =
         load.live.iter().map(|thread| thread.response.histogram()).collect();
     let response = merged(&responses);
     // Where the two cannot differ they are recorded once.
     let services: Vec<&Histogram> = reports.iter().filter_map(|r| r.service.as_ref()).collect();
     let service = if services.is_empty() { response.clone() } else { merged(services) };
-    Times {
-        service,
-        response,
-        connect: merged(reports.iter().map(|r| &r.connect)),
-        lateness: merged(reports.iter().map(|r| &r.lateness)),
-        rates: merged(reports.iter().map(|r| &r.rates)),
-    }
+    (service, response)
 }
 
 fn counted(load: &Load, reports: &[Report]) -> LoadResult {

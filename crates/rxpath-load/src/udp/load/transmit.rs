@@ -22,8 +22,10 @@ pub(super) trait Flow: Sized + Send + 'static {
     fn call(options: &LoadOptions) -> &'static str;
     /// Opens a flow by a socket that is bound as the options want.
     fn open(socket: Socket, to: SocketAddr, options: &LoadOptions) -> Result<Self, LoadError>;
-    /// The socket whose send buffer holds the messages.
-    fn send_buffer(&self) -> Option<&Socket>;
+    /// The socket whose send buffer holds the messages; frames have none.
+    fn send_buffer(&self) -> Option<&Socket> {
+        None
+    }
     /// The source.
     fn source(&self) -> io::Result<SocketAddr>;
     /// Opens what the flows of each thread share, before the threads start, and says in the settings what is in force.

@@ -47,10 +47,6 @@ impl Flow for FrameFlow {
         Ok(Self { frames, hop, from, _port: port })
     }
 
-    fn send_buffer(&self) -> Option<&Socket> {
-        None
-    }
-
     fn source(&self) -> io::Result<SocketAddr> {
         Ok(self.from)
     }

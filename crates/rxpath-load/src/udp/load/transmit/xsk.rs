@@ -43,10 +43,6 @@ impl Flow for XskFlow {
         Ok(Self { flow: FrameFlow::open(port, to, options)?, socket: None })
     }
 
-    fn send_buffer(&self) -> Option<&Socket> {
-        None
-    }
-
     fn source(&self) -> io::Result<SocketAddr> {
         self.flow.source()
     }
