@@ -34,7 +34,7 @@ pub enum ServerMessage {
 }
 
 /// What a client must know of a server before it begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerHello {
     /// Version of the server's program.
     pub program: String,

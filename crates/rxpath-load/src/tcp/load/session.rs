@@ -1,12 +1,12 @@
 //! The control connection of a client: identifies the server, and gets its report on the run.
 
 use std::hash::{BuildHasher, Hasher};
-use std::io;
 use std::net::SocketAddr;
 
 use crate::LoadError;
 use crate::engine::clock;
 use crate::engine::socket::Socket;
+use crate::engine::tcp::is_passing;
 use crate::tcp::frame::{ASK_REPORT, FrameError, ServerHello, ServerMessage};
 use crate::tcp::preamble::{Kind, Preamble};
 use crate::tcp::result::ServerReport;
@@ -28,14 +28,6 @@ pub(super) struct Session {
     bytes: Vec<u8>,
 }
 
-/// Why there was no answer.
-enum Unanswered {
-    Silent,
-    Closed,
-    Io(io::Error),
-    Frame(FrameError),
-}
-
 impl Session {
     /// Connects, and checks that an rxpath server of this version is there.
     pub(super) fn open(addr: SocketAddr) -> Result<Self, LoadError> {
@@ -47,23 +39,15 @@ impl Session {
         socket.connect_within(addr, CONNECT_MS).map_err(|e| connect_error(addr, e))?;
         let run = std::hash::RandomState::new().build_hasher().finish();
         let order = Preamble { kind: Kind::Control, run, nodelay: true, ..Preamble::default() };
-        let hello = ServerHello {
-            program: String::new(),
-            receive: crate::tcp::serve::options::ReceiveMethod::Read,
-            threads_count: 0,
-        };
+        let hello = ServerHello::default();
         let mut session = Self { socket, addr, run, hello, bytes: Vec::new() };
         let sent = session.socket.send_with(&order.to_bytes(), 0);
         sent.map_err(|e| connect_error(addr, e))?;
-        match session.answer() {
-            Ok(ServerMessage::Hello(hello)) => session.hello = hello,
-            Ok(ServerMessage::Refused { why }) => return Err(session.refused(&why)),
-            Ok(ServerMessage::Report(_)) => {
-                return Err(session.stranger("it sent a report without a request"));
-            }
-            Err(why) => return Err(session.unanswered(why)),
+        match session.answer()? {
+            ServerMessage::Hello(hello) => Ok(Self { hello, ..session }),
+            ServerMessage::Refused { why } => Err(session.refused(&why)),
+            ServerMessage::Report(_) => Err(session.stranger("it sent a report without a request")),
         }
-        Ok(session)
     }
 
     fn stranger(&self, what: &str) -> LoadError {
@@ -80,47 +64,38 @@ impl Session {
         )
     }
 
-    fn unanswered(&self, why: Unanswered) -> LoadError {
-        match why {
-            Unanswered::Silent => {
-                self.stranger("it accepted the connection, but did not answer within 5 s")
-            }
-            Unanswered::Closed => self.stranger("it closed the connection without an answer"),
-            Unanswered::Io(source) => connect_error(self.addr, source),
-            Unanswered::Frame(FrameError::Stranger) => {
-                self.stranger("its answer is another protocol")
-            }
-            Unanswered::Frame(error @ FrameError::Version(_)) => self.refused(&error.to_string()),
-            Unanswered::Frame(error @ FrameError::Malformed(_)) => {
-                self.stranger(&error.to_string())
-            }
+    fn wrong(&self, error: &FrameError) -> LoadError {
+        match error {
+            FrameError::Stranger => self.stranger("its answer is another protocol"),
+            FrameError::Version(_) => self.refused(&error.to_string()),
+            FrameError::Malformed(_) => self.stranger(&error.to_string()),
         }
     }
 
     /// Reads one answer.
-    fn answer(&mut self) -> Result<ServerMessage, Unanswered> {
+    fn answer(&mut self) -> Result<ServerMessage, LoadError> {
         let until = clock::now_ns() + ANSWER_NS;
         let mut chunk = vec![0; 64 << 10];
         loop {
-            match ServerMessage::read(&self.bytes) {
-                Ok(Some((answer, taken))) => {
-                    self.bytes.drain(..taken);
-                    return Ok(answer);
-                }
-                Ok(None) => {}
-                Err(error) => return Err(Unanswered::Frame(error)),
+            let read = ServerMessage::read(&self.bytes).map_err(|error| self.wrong(&error))?;
+            if let Some((answer, taken)) = read {
+                self.bytes.drain(..taken);
+                return Ok(answer);
             }
             let left_ms = until.saturating_sub(clock::now_ns()).div_ceil(1_000_000) as i32;
             if left_ms == 0 {
-                return Err(Unanswered::Silent);
+                let what = "it accepted the connection, but did not answer within 5 s";
+                return Err(self.stranger(what));
             }
-            if self.socket.wait(libc::POLLIN, left_ms).map_err(Unanswered::Io)? {
+            let failed = |error| connect_error(self.addr, error);
+            if self.socket.wait(libc::POLLIN, left_ms).map_err(failed)? {
                 match self.socket.recv(&mut chunk, 0) {
-                    Ok(0) => return Err(Unanswered::Closed),
+                    Ok(0) => {
+                        return Err(self.stranger("it closed the connection without an answer"));
+                    }
                     Ok(got) => self.bytes.extend_from_slice(&chunk[..got]),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(Unanswered::Io(error)),
+                    Err(error) if is_passing(&error) => {}
+                    Err(error) => return Err(connect_error(self.addr, error)),
                 }
             }
         }
