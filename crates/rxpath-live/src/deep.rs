@@ -29,22 +29,11 @@ const UDP_PAUSE: u32 = 20;
 /// A deep look that is being made.
 #[derive(Debug)]
 pub struct DeepLook {
-    thread: JoinHandle<Ended>,
+    thread: JoinHandle<DeepSeen>,
     /// Its thread's number, 0 until it runs.
     tid: Arc<AtomicI32>,
     /// CPU time that was charged so far.
     charged: Duration,
-}
-
-/// What its thread leaves.
-#[derive(Debug)]
-struct Ended {
-    verdict: Result<DiagnosisVerdict, String>,
-    thread_cpu: Duration,
-    programs_cpu: ProgramsCpu,
-    map_bytes: u64,
-    refused: BTreeMap<&'static str, String>,
-    programs: Programs,
 }
 
 /// The end of a deep look.
@@ -111,22 +100,19 @@ impl DeepLook {
 
     /// Waits for its end.
     pub fn end(self) -> DeepSeen {
-        let ended = self.thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let seen = self.thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         // The thread reads its time before its end, and `charge` may have read it after that.
-        let thread_cpu = ended.thread_cpu.max(self.charged);
+        let thread_cpu = seen.cpu.max(self.charged);
         DeepSeen {
-            verdict: ended.verdict,
-            cpu: thread_cpu + ended.programs_cpu.whole(),
+            cpu: thread_cpu + seen.programs_cpu.whole(),
             uncharged: thread_cpu.saturating_sub(self.charged),
-            programs_cpu: ended.programs_cpu,
-            map_bytes: ended.map_bytes,
-            refused: ended.refused,
-            programs: ended.programs,
+            ..seen
         }
     }
 }
 
-fn look(length: Duration, programs: Programs) -> Ended {
+/// What its thread leaves: all CPU time is that of the thread, and nothing is known of what was charged.
+fn look(length: Duration, programs: Programs) -> DeepSeen {
     let before = programs.cpu();
     let (programs, mut refused) = programs.attached();
     let why_refused = std::mem::take(&mut refused.why);
@@ -140,9 +126,10 @@ fn look(length: Duration, programs: Programs) -> Ended {
     programs.detach();
     let programs_cpu = programs.cpu().since(before);
     let verdict = seen.map(|seen| rxpath_diagnose::diagnose(&seen.evidence));
-    Ended {
+    DeepSeen {
         verdict: verdict.map_err(|error| error.to_string()),
-        thread_cpu: own_cpu(),
+        cpu: own_cpu(),
+        uncharged: Duration::ZERO,
         programs_cpu,
         map_bytes,
         refused: why_refused,
@@ -185,9 +172,10 @@ mod tests {
     fn what_was_charged_after_the_threads_own_reading_is_part_of_its_time() {
         let ms = Duration::from_millis;
         for (charged, uncharged, cpu) in [(ms(3), ms(2), ms(5)), (ms(6), ms(0), ms(6))] {
-            let ended = Ended {
+            let ended = DeepSeen {
                 verdict: Err("none".into()),
-                thread_cpu: ms(5),
+                cpu: ms(5),
+                uncharged: ms(0),
                 programs_cpu: ProgramsCpu::default(),
                 map_bytes: 0,
                 refused: BTreeMap::new(),
