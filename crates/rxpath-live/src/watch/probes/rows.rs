@@ -26,31 +26,11 @@ const CPU_NOT_READ: &str = "cpu-not-read";
 
 /// What makes two drops the same: everything that the kernel's table is keyed by (`struct drop_key` of the probe), and
 /// whether it is the sum of many: such a sum has port 0, as have packets without ports.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct DropKey {
-    place: String,
-    reason: String,
-    ifindex: u32,
-    netns: u32,
-    protocol: String,
-    port: u16,
-    socket_inode: u64,
-    folded: bool,
-}
+pub(super) type DropKey = ((String, String, String), (u32, u32, u16, u64, bool));
 
-impl DropKey {
-    fn of(drop: &SkbDrop) -> Self {
-        Self {
-            place: drop.place.clone(),
-            reason: drop.reason.clone(),
-            ifindex: drop.ifindex,
-            netns: drop.netns,
-            protocol: drop.protocol.clone(),
-            port: drop.port,
-            socket_inode: drop.socket_inode,
-            folded: drop.folded,
-        }
-    }
+fn key_of_drop(drop: &SkbDrop) -> DropKey {
+    let words = (drop.place.clone(), drop.reason.clone(), drop.protocol.clone());
+    (words, (drop.ifindex, drop.netns, drop.port, drop.socket_inode, drop.folded))
 }
 
 /// Drops of one key so far: those that were counted, and about as many as there were.
@@ -70,7 +50,7 @@ pub(super) fn dropped(
     let mut found: Vec<(DropKey, SkbDrop)> = Vec::new();
     let mut places: HashMap<DropKey, usize> = HashMap::new();
     for drop in read {
-        let key = DropKey::of(&drop);
+        let key = key_of_drop(&drop);
         // Two instructions may have one name (functions of that name in two files): their drops are one row here.
         if let Some(at) = places.get(&key) {
             found[*at].1.packets += drop.packets;
@@ -107,10 +87,10 @@ fn summed(rest: Vec<(SkbDrop, u64)>) -> Vec<(SkbDrop, u64)> {
         let packets = one.packets;
         let (processes, folded) = (Vec::new(), true);
         let mut row = SkbDrop { port: 0, socket_inode: 0, packets: 0, processes, folded, ..one };
-        if sums.len() >= SUMS && !sums.contains_key(&DropKey::of(&row)) {
+        if sums.len() >= SUMS && !sums.contains_key(&key_of_drop(&row)) {
             row = without_room(0);
         }
-        let (sum, sum_total) = sums.entry(DropKey::of(&row)).or_insert((row, 0));
+        let (sum, sum_total) = sums.entry(key_of_drop(&row)).or_insert((row, 0));
         sum.packets += packets;
         *sum_total += total;
     }
