@@ -16,13 +16,10 @@ use rxpath_host::{HostError, Root};
 
 /// What may be lost in them unseen; `reasons` when the kernel's drop reasons are watched, which name tc's drops.
 pub(crate) fn unseen(root: &Root, links: &[NetworkLink], reasons: bool) -> Vec<String> {
-    let up: Vec<&NetworkLink> =
-        links.iter().filter(|link| link.is_up() && link.name != "lo").collect();
+    let up = up(links);
     let mut all: Vec<String> = xdp(&up).into_iter().collect();
     if !reasons {
-        all.extend(tc(&up, qdiscs()));
-        all.extend(netfilter(root, &up));
-        all.extend(bridge(root, &up));
+        all.extend(filters(root, &up));
         all.extend(tunnels(&up));
     }
     all
@@ -30,14 +27,25 @@ pub(crate) fn unseen(root: &Root, links: &[NetworkLink], reasons: bool) -> Vec<S
 
 /// Everything that hangs in front of IP and may drop, in words; nothing where there is nothing.
 pub fn attached(root: &Root, links: &[NetworkLink]) -> Vec<String> {
-    let up: Vec<&NetworkLink> =
-        links.iter().filter(|link| link.is_up() && link.name != "lo").collect();
+    let up = up(links);
     let with = up.iter().filter(|link| !link.xdp.is_empty());
     let mut all: Vec<String> = with.map(|link| xdp_program(&link.name)).collect();
-    all.extend(tc(&up, qdiscs()));
-    all.extend(netfilter(root, &up));
-    all.extend(bridge(root, &up));
+    all.extend(filters(root, &up));
     all
+}
+
+fn up(links: &[NetworkLink]) -> Vec<&NetworkLink> {
+    links.iter().filter(|link| link.is_up() && link.name != "lo").collect()
+}
+
+fn filters(root: &Root, up: &[&NetworkLink]) -> impl Iterator<Item = String> {
+    [tc(up, qdiscs()), netfilter(root, up), bridge(root, up)].into_iter().flatten()
+}
+
+/// Names of devices in a text; `None` where there is no device.
+pub(super) fn joined<'a>(links: impl Iterator<Item = &'a NetworkLink>) -> Option<String> {
+    let names: Vec<&str> = links.map(|link| link.name.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// A device's XDP program among the words of [`attached`].
@@ -51,14 +59,9 @@ const TUNNELS: [&str; 5] = ["vxlan", "geneve", "wireguard", "gtp", "bareudp"];
 /// What a tunnel refuses (another network id, an unknown key) has a reason, and no counter of UDP's.
 fn tunnels(links: &[&NetworkLink]) -> Option<String> {
     let is_one =
-        |link: &&&NetworkLink| link.kind.as_deref().is_some_and(|kind| TUNNELS.contains(&kind));
-    let names: Vec<&str> = links.iter().filter(is_one).map(|link| link.name.as_str()).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "what tunnels ({}) refuse: UDP counts their outer packets as delivered",
-            names.join(", ")
-        )
-    })
+        |link: &&NetworkLink| link.kind.as_deref().is_some_and(|kind| TUNNELS.contains(&kind));
+    let names = joined(links.iter().copied().filter(is_one))?;
+    Some(format!("what tunnels ({names}) refuse: UDP counts their outer packets as delivered"))
 }
 
 /// What drivers count of their XDP programs' drops, of devices that have one (veth `rx_queue_N_xdp_drops`, igb and ice
@@ -92,14 +95,9 @@ fn xdp(links: &[&NetworkLink]) -> Option<String> {
             && driver_stats(&link.name)
                 .is_ok_and(|all| all.iter().any(|(name, _)| name.contains("xdp_drop")))
     };
-    let with: Vec<&str> = links
-        .iter()
-        .filter(|link| !link.xdp.is_empty() && !counted(link))
-        .map(|link| link.name.as_str())
-        .collect();
-    (!with.is_empty()).then(|| {
-        format!("what the XDP program of {} drops: no counter that is read has it", with.join(", "))
-    })
+    let uncounted = |link: &&NetworkLink| !link.xdp.is_empty() && !counted(link);
+    let names = joined(links.iter().copied().filter(uncounted))?;
+    Some(format!("{}: no counter that is read has it", xdp_program(&names)))
 }
 
 fn qdiscs() -> Result<Vec<DeviceQdisc>, HostError> {
@@ -138,12 +136,12 @@ fn tc(links: &[&NetworkLink], qdiscs: Result<Vec<DeviceQdisc>, HostError>) -> Op
 
 /// Rules of the bridge family act on what bridges pass up, and IP's counters have none of it.
 fn bridge(root: &Root, links: &[&NetworkLink]) -> Option<String> {
-    let bridges = links.iter().filter(|link| link.kind.as_deref() == Some("bridge"));
-    let names: Vec<&str> = bridges.map(|link| link.name.as_str()).collect();
-    if names.is_empty() || !is_loaded(root).unwrap_or(true) {
+    let is_one = |link: &&NetworkLink| link.kind.as_deref() == Some("bridge");
+    let names = joined(links.iter().copied().filter(is_one))?;
+    if !is_loaded(root).unwrap_or(true) {
         return None;
     }
-    let what = format!("what rules of the bridge family drop on {}", names.join(", "));
+    let what = format!("what rules of the bridge family drop on {names}");
     match Netlink::netfilter().and_then(|mut netlink| netlink.nft_tables()) {
         Ok(tables) => {
             tables.iter().any(|t| t.family == "bridge" && t.objects_count > 0).then_some(what)

@@ -53,13 +53,9 @@ impl Unseen {
             self.polled.contains(&link.index)
                 && old.get(&link.index).is_some_and(|was| *was != link.stat("rx.packets"))
         };
-        let names: Vec<&str> = now.iter().filter(took).map(|link| link.name.as_str()).collect();
-        (!names.is_empty()).then(|| {
-            format!(
-                "what the ring of {} drops: it is counted at the other end, in another namespace",
-                names.join(", ")
-            )
-        })
+        let names = hooks::joined(now.iter().filter(took))?;
+        let where_counted = "it is counted at the other end, in another namespace";
+        Some(format!("what the ring of {names} drops: {where_counted}"))
     }
 }
 
