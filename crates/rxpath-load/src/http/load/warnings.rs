@@ -118,15 +118,13 @@ fn gave_up(result: &LoadResult) -> Option<Warning> {
 
 fn own_limit(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
     (result.limit.who == Who::Sender).then(|| {
-        Warning::new(
-            "client-limit",
-            format!("the load generator itself was the limit: {}", result.limit.evidence),
-        )
-        .because("its result is a lower bound of what the server can do")
-        .cure(format!(
-            "give it more threads and CPUs of their own (-t {} --cpu LIST), or a second host",
-            2 * settings.threads.count
-        ))
+        let text = format!("the load generator itself was the limit: {}", result.limit.evidence);
+        Warning::new("client-limit", text)
+            .because("its result is a lower bound of what the server can do")
+            .cure(format!(
+                "give it more threads and CPUs of their own (-t {} --cpu LIST), or a second host",
+                2 * settings.threads.count
+            ))
     })
 }
 
@@ -134,15 +132,13 @@ fn unkept(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
     let target_rps = settings.target_rps?;
     let kept = result.requests_total as f64 / result.target_requests_total.max(1) as f64;
     (kept < KEPT_RATIO).then(|| {
-        Warning::new(
-            "schedule-not-kept",
-            format!(
-                "{:.0} of {target_rps} requests/s were answered; {} requests were due but never sent, and no percentile includes them",
-                result.achieved_rps, result.unsent_requests_total
-            ),
-        )
-        .because("when the schedule falls behind, response times grow for the whole run")
-        .cure("lower --rate, or use more connections (-c)")
+        let text = format!(
+            "{:.0} of {target_rps} requests/s were answered; {} requests were due but never sent, and no percentile includes them",
+            result.achieved_rps, result.unsent_requests_total
+        );
+        Warning::new("schedule-not-kept", text)
+            .because("when the schedule falls behind, response times grow for the whole run")
+            .cure("lower --rate, or use more connections (-c)")
     })
 }
 
@@ -150,41 +146,35 @@ fn tick(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
     let (hz, times) = (settings.tick_hz?, result.service_time_us.as_ref()?);
     let tick_us = 1e6 / f64::from(hz.max(1));
     is_near(times.p50, tick_us).then(|| {
-        Warning::new(
-            "tick-artefact",
-            format!("the median service time of {:.0} us equals one scheduler tick ({tick_us:.0} us at HZ={hz})", times.p50),
-        )
-        .because("a thread kept the CPU until the tick: this measures the scheduler, not the network stack")
-        .cure("give client and server separate CPUs")
+        let text = format!("the median service time of {:.0} us equals one scheduler tick ({tick_us:.0} us at HZ={hz})", times.p50);
+        Warning::new("tick-artefact", text)
+            .because("a thread kept the CPU until the tick: this measures the scheduler, not the network stack")
+            .cure("give client and server separate CPUs")
     })
 }
 
 fn delayed_ack(result: &LoadResult) -> Option<Warning> {
     let times = result.service_time_us.as_ref()?;
     is_near(times.p50, DELAYED_ACK_US).then(|| {
-        Warning::new(
-            "delayed-ack",
-            format!("the median service time of {:.1} ms is typical of a delayed acknowledgement", times.p50 / 1000.0),
-        )
-        .because("one side sends several small writes without TCP_NODELAY, and waits for the peer's acknowledgement")
-        .cure("make the server write each reply in one call, or set TCP_NODELAY")
+        let text = format!("the median service time of {:.1} ms is typical of a delayed acknowledgement", times.p50 / 1000.0);
+        Warning::new("delayed-ack", text)
+            .because("one side sends several small writes without TCP_NODELAY, and waits for the peer's acknowledgement")
+            .cure("make the server write each reply in one call, or set TCP_NODELAY")
     })
 }
 
 fn waited(result: &LoadResult) -> Option<Warning> {
     let most = most_waited(result);
     (most >= WAITED_RATIO).then(|| {
-        Warning::new(
-            "runnable-wait",
-            format!(
-                "a load thread was runnable but waited for a CPU {:.0} % of the time",
-                100.0 * most
-            ),
-        )
-        .because(
-            "another task ran on its CPU: the times include scheduling delay, not only the network",
-        )
-        .cure("pin it to an otherwise idle CPU (--cpu), not one of the server's")
+        let text = format!(
+            "a load thread was runnable but waited for a CPU {:.0} % of the time",
+            100.0 * most
+        );
+        Warning::new("runnable-wait", text)
+            .because(
+                "another task ran on its CPU: the times include scheduling delay, not only the network",
+            )
+            .cure("pin it to an otherwise idle CPU (--cpu), not one of the server's")
     })
 }
 
@@ -205,14 +195,9 @@ fn errors(result: &LoadResult) -> Option<Warning> {
 
 fn ports_exhausted(result: &LoadResult) -> Option<Warning> {
     let count = result.error_causes_total.get("connect EADDRNOTAVAIL")?;
-    Some(
-        Warning::new(
-            "ports-exhausted",
-            format!("{} found no free local port (EADDRNOTAVAIL)", counted(*count, "connection")),
-        )
-        .because(ports::why())
-        .cure(PORTS_CURE),
-    )
+    let text =
+        format!("{} found no free local port (EADDRNOTAVAIL)", counted(*count, "connection"));
+    Some(Warning::new("ports-exhausted", text).because(ports::why()).cure(PORTS_CURE))
 }
 
 #[cfg(test)]

@@ -181,22 +181,18 @@ fn exhausted(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for (why, times) in pauses {
         let warning = if why == "max-connections" {
-            Warning::new(
-                "connections-capped",
-                format!("{open} connections were open: accepting was delayed {times} times"),
-            )
-            .because(format!("--max-connections is {}", serve.settings.max_connections_count))
-            .cure("raise it; until then clients wait in the listen backlog")
+            let text = format!("{open} connections were open: accepting was delayed {times} times");
+            Warning::new("connections-capped", text)
+                .because(format!("--max-connections is {}", serve.settings.max_connections_count))
+                .cure("raise it; until then clients wait in the listen backlog")
         } else {
-            Warning::new(
-                "descriptors-exhausted",
-                format!(
-                    "{why} with {open} connections: accepting was delayed {times} times; \
+            let text = format!(
+                "{why} with {open} connections: accepting was delayed {times} times; \
                      open connections were still served"
-                ),
-            )
-            .because(format!("RLIMIT_NOFILE is {}", serve.settings.descriptors_limit_count))
-            .cure("raise the hard limit (ulimit -Hn), or use fewer connections")
+            );
+            Warning::new("descriptors-exhausted", text)
+                .because(format!("RLIMIT_NOFILE is {}", serve.settings.descriptors_limit_count))
+                .cure("raise the hard limit (ulimit -Hn), or use fewer connections")
         };
         warnings.push(warning);
     }
@@ -210,11 +206,9 @@ fn imbalance(result: &ServeResult) -> Option<Warning> {
     if counts.len() < 2 || most < FEW_REQUESTS || (most as f64) < mean * IMBALANCE_RATIO {
         return None;
     }
+    let text = format!("one thread answered {most} requests, another {least} (mean {mean:.0})");
     Some(
-        Warning::new(
-            "thread-imbalance",
-            format!("one thread answered {most} requests, another {least} (mean {mean:.0})"),
-        )
+        Warning::new("thread-imbalance", text)
         .because(
             "a shared listener gives a connection to any waiting thread, a SO_REUSEPORT group chooses by hash: \
              either may give one thread more",

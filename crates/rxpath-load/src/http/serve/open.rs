@@ -149,13 +149,11 @@ fn settle(
     let room = limit.saturating_sub(RESERVED).max(1);
     let wanted = options.max_connections.unwrap_or(MOST_CONNECTIONS);
     if options.max_connections.is_some_and(|wanted| wanted > room) {
+        let text = format!("--max-connections {wanted}: file descriptors suffice for about {room}");
         warnings.push(
-            Warning::new(
-                "descriptor-limit",
-                format!("--max-connections {wanted}: file descriptors suffice for about {room}"),
-            )
-            .because(format!("RLIMIT_NOFILE is {limit}, its hard limit"))
-            .cure("raise the hard limit: ulimit -Hn, LimitNOFILE= of a systemd unit"),
+            Warning::new("descriptor-limit", text)
+                .because(format!("RLIMIT_NOFILE is {limit}, its hard limit"))
+                .cure("raise the hard limit: ulimit -Hn, LimitNOFILE= of a systemd unit"),
         );
     }
     Ok(ServeSettings {

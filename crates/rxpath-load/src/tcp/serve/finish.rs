@@ -110,11 +110,9 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
 
 /// Wrong data, told the same way by both sides.
 pub(crate) fn mismatch(connection: &str, offset_bytes: u64) -> Warning {
-    Warning::new(
-        "payload-mismatch",
-        format!(
-            "connection {connection}: the received data differ from the sent data at offset {offset_bytes}"
-        ),
-    )
-    .because("something between the two programs changed, lost or repeated bytes")
+    let text = format!(
+        "connection {connection}: the received data differ from the sent data at offset {offset_bytes}"
+    );
+    Warning::new("payload-mismatch", text)
+        .because("something between the two programs changed, lost or repeated bytes")
 }

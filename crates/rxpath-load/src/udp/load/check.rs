@@ -193,18 +193,16 @@ pub(super) fn mtu(
         most_fragments = most_fragments.max((options.size + 8).div_ceil(each) as u32);
     }
     if most_fragments > 1 {
+        let text = format!(
+            "each datagram of {} bytes leaves as {most_fragments} IP fragments",
+            options.size
+        );
         warnings.push(
-            Warning::new(
-                "fragments",
-                format!(
-                    "each datagram of {} bytes leaves as {most_fragments} IP fragments",
-                    options.size
-                ),
-            )
-            .because(format!(
-                "it exceeds the path MTU of {least}; one lost fragment loses the whole datagram"
-            ))
-            .cure("use a size that fits, or --gso"),
+            Warning::new("fragments", text)
+                .because(format!(
+                    "it exceeds the path MTU of {least}; one lost fragment loses the whole datagram"
+                ))
+                .cure("use a size that fits, or --gso"),
         );
     }
     Ok(((least != u32::MAX).then_some(least), most_fragments))

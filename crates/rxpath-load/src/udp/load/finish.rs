@@ -115,11 +115,9 @@ fn blocked_ratio(result: &LoadResult) -> f64 {
 fn notice(result: &LoadResult) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if blocked_ratio(result) >= BLOCKED_RATIO {
+        let text = format!("the sender was blocked for {:.3} s", result.blocked_s);
         warnings.push(
-            Warning::new(
-                "closed-loop",
-                format!("the sender was blocked for {:.3} s", result.blocked_s),
-            )
+            Warning::new("closed-loop", text)
             .because(
                 "its send buffer was full: the path slowed the sender instead of losing datagrams",
             )
@@ -129,19 +127,15 @@ fn notice(result: &LoadResult) -> Vec<Warning> {
     if result.send_errors_packets > 0 {
         let list: Vec<String> =
             result.send_errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
-        warnings.push(Warning::new(
-            "send-errors",
-            format!("the kernel refused datagrams: {}", list.join(", ")),
-        ));
+        let text = format!("the kernel refused datagrams: {}", list.join(", "));
+        warnings.push(Warning::new("send-errors", text));
     }
     if result.refused_count > 0 {
+        let text = format!("{} sends failed with ECONNREFUSED", result.refused_count);
         warnings.push(
-            Warning::new(
-                "refused",
-                format!("{} sends failed with ECONNREFUSED", result.refused_count),
-            )
-            .because("no socket listens on that port at the destination")
-            .cure("start the receiver first"),
+            Warning::new("refused", text)
+                .because("no socket listens on that port at the destination")
+                .cure("start the receiver first"),
         );
     }
     warnings

@@ -116,11 +116,9 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
     warnings.extend(imbalance(serve, result));
     warnings.extend(result.xdp.and_then(xdp::left_to_the_stack));
     if result.truncated_packets > 0 {
+        let text = format!("{} datagrams were longer than the buffer", result.truncated_packets);
         warnings.push(
-            Warning::new(
-                "truncated",
-                format!("{} datagrams were longer than the buffer", result.truncated_packets),
-            )
+            Warning::new("truncated", text)
             .because(
                 "their full length is counted, but only the start was copied: copying cost too little",
             )
@@ -132,13 +130,11 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
         warnings.push(busy_poll::blind("datagrams"));
     }
     if result.in_flight_bytes > 0 {
+        let text = format!("{} bytes were still queued at the end", result.in_flight_bytes);
         warnings.push(
-            Warning::new(
-                "not-drained",
-                format!("{} bytes were still queued at the end", result.in_flight_bytes),
-            )
-            .because("datagrams kept arriving while the queue was drained")
-            .cure("stop the sender first"),
+            Warning::new("not-drained", text)
+                .because("datagrams kept arriving while the queue was drained")
+                .cure("stop the sender first"),
         );
     }
     warnings

@@ -152,13 +152,11 @@ fn notice(stream: &StreamClient, result: &StreamResult, undrained: usize) -> Vec
     }
     warnings.extend(lost(&result.connection_errors_total, result.peer_lost));
     if undrained > 0 {
+        let text = format!("{undrained} connections still had bytes in flight after 10 s");
         warnings.push(
-            Warning::new(
-                "not-drained",
-                format!("{undrained} connections still had bytes in flight after 10 s"),
-            )
-            .because("the server reads slowly or not at all")
-            .cure("not all sent bytes were delivered: use delivered_bytes"),
+            Warning::new("not-drained", text)
+                .because("the server reads slowly or not at all")
+                .cure("not all sent bytes were delivered: use delivered_bytes"),
         );
     }
     if result.server.is_none() {
@@ -170,14 +168,12 @@ fn notice(stream: &StreamClient, result: &StreamResult, undrained: usize) -> Vec
     if let Some(zerocopy) = result.zerocopy
         && zerocopy.copied_ratio > 0.5
     {
+        let text = format!(
+            "the kernel copied {:.0} % of the zero-copy sends anyway",
+            100.0 * zerocopy.copied_ratio
+        );
         warnings.push(
-            Warning::new(
-                "zerocopy-copied",
-                format!(
-                    "the kernel copied {:.0} % of the zero-copy sends anyway",
-                    100.0 * zerocopy.copied_ratio
-                ),
-            )
+            Warning::new("zerocopy-copied", text)
             .because(
                 "the receiver is local (loopback, veth), or the device cannot gather and checksum",
             )
@@ -185,10 +181,8 @@ fn notice(stream: &StreamClient, result: &StreamResult, undrained: usize) -> Vec
         );
     }
     if let Some((most, least)) = uneven(result, stream.options.common.connections) {
-        warnings.push(Warning::new(
-            "uneven",
-            format!("one connection moved {most} bytes, another {least}"),
-        ));
+        let text = format!("one connection moved {most} bytes, another {least}");
+        warnings.push(Warning::new("uneven", text));
     }
     warnings
 }

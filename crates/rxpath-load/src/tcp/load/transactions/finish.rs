@@ -108,15 +108,13 @@ fn limit(result: &TransactionsResult) -> Limit {
 fn unkept(result: &TransactionsResult) -> Option<Warning> {
     let (target_tps, kept) = result.target_tps.zip(kept(result))?;
     (kept < KEPT_RATIO).then(|| {
-        Warning::new(
-            "schedule-not-kept",
-            format!(
-                "{:.0} of {target_tps} transactions/s were completed; {} were due but never sent, and no percentile includes them",
-                result.achieved_tps, result.unsent_transactions_total
-            ),
-        )
-        .because("when the schedule falls behind, response times grow for the whole run")
-        .cure("lower --rate, or use more connections (-c)")
+        let text = format!(
+            "{:.0} of {target_tps} transactions/s were completed; {} were due but never sent, and no percentile includes them",
+            result.achieved_tps, result.unsent_transactions_total
+        );
+        Warning::new("schedule-not-kept", text)
+            .because("when the schedule falls behind, response times grow for the whole run")
+            .cure("lower --rate, or use more connections (-c)")
     })
 }
 
@@ -129,14 +127,8 @@ fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
     warnings.extend(unkept(result));
     let ports = result.errors_total.get("connect EADDRNOTAVAIL").copied().unwrap_or(0);
     if ports > 0 {
-        warnings.push(
-            Warning::new(
-                "ports-exhausted",
-                format!("connecting failed {ports} times with EADDRNOTAVAIL"),
-            )
-            .because(ports::why())
-            .cure(PORTS_CURE),
-        );
+        let text = format!("connecting failed {ports} times with EADDRNOTAVAIL");
+        warnings.push(Warning::new("ports-exhausted", text).because(ports::why()).cure(PORTS_CURE));
     }
     let mut others = result.errors_total.clone();
     others.remove("connect EADDRNOTAVAIL");
