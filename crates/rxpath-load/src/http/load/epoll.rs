@@ -53,10 +53,6 @@ impl EpollWire {
 }
 
 impl Wire for EpollWire {
-    fn now_ns(&self) -> u64 {
-        clock::now_ns()
-    }
-
     fn calls(&self) -> u64 {
         self.sockets.calls
     }

@@ -98,10 +98,6 @@ impl RingWire {
 }
 
 impl Wire for RingWire {
-    fn now_ns(&self) -> u64 {
-        clock::now_ns()
-    }
-
     fn calls(&self) -> u64 {
         self.sockets.calls
     }

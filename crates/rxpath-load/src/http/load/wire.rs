@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use nix::errno::Errno;
 
+use crate::engine::clock;
 use crate::engine::socket::Socket;
 use crate::http::load::message::Message;
 
@@ -23,7 +24,9 @@ pub(super) enum Sent {
 /// How bytes get to the kernel and back, and what time it is there. Each slot has at most one socket.
 pub(super) trait Wire {
     /// `CLOCK_MONOTONIC`.
-    fn now_ns(&self) -> u64;
+    fn now_ns(&self) -> u64 {
+        clock::now_ns()
+    }
     /// System calls so far.
     fn calls(&self) -> u64;
     /// Begins to connect; the engine tells when that has an outcome (see

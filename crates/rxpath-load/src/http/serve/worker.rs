@@ -10,20 +10,10 @@ use crate::pool::Start;
 /// Runs until a stop request.
 pub(super) fn run(plan: Plan, start: &Start) -> Result<Report, LoadError> {
     let engine = plan.options.engine;
-    let mut state = WorkerState::new(plan, start);
-    let engine = match engine {
-        Engine::Epoll => Started::Epoll(Box::new(EpollLoop::new(state)?)),
-        Engine::Uring => Started::Uring(Box::new(UringLoop::new(state)?)),
-    };
-    start.ready();
-    state = match engine {
-        Started::Epoll(engine) => engine.run(),
-        Started::Uring(engine) => engine.run(),
+    let state = WorkerState::new(plan, start);
+    let state = match engine {
+        Engine::Epoll => EpollLoop::new(state).inspect(|_| start.ready())?.run(),
+        Engine::Uring => UringLoop::new(state).inspect(|_| start.ready())?.run(),
     }?;
     Ok(state.report())
-}
-
-enum Started {
-    Epoll(Box<EpollLoop>),
-    Uring(Box<UringLoop>),
 }
