@@ -58,15 +58,12 @@ impl Threads {
             return Ok(());
         }
         let allowed = host_thread::allowed_cpus().map_err(|error| refused("--cpu", error))?;
-        match self.cpus.iter().find(|cpu| !allowed.as_slice().contains(cpu)) {
-            None => Ok(()),
-            Some(cpu) => Err(LoadError::usage(
-                format!(
-                    "--cpu {cpu}: not online, or outside this process's cpuset (allowed: {allowed})"
-                ),
-                "choose an allowed CPU, or change the cpuset of the cgroup",
-            )),
-        }
+        let other = self.cpus.iter().find(|cpu| !allowed.as_slice().contains(cpu));
+        let Some(cpu) = other else { return Ok(()) };
+        let what = format!(
+            "--cpu {cpu}: not online, or outside this process's cpuset (allowed: {allowed})"
+        );
+        Err(LoadError::usage(what, "choose an allowed CPU, or change the cpuset of the cgroup"))
     }
 
     /// Refuses more threads than can start in a process that may open `limit` file descriptors. One may always try.
@@ -79,10 +76,8 @@ impl Threads {
         }
         if most == MOST_THREADS {
             let what = format!("--threads {count}: at most {most} threads");
-            return Err(LoadError::usage(
-                what,
-                "use fewer: more threads than CPUs compete for the same CPUs",
-            ));
+            let hint = "use fewer: more threads than CPUs compete for the same CPUs";
+            return Err(LoadError::usage(what, hint));
         }
         Err(LoadError::usage(
             format!(

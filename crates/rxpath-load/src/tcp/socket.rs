@@ -148,18 +148,15 @@ fn congestion_error(name: &str, source: &io::Error) -> LoadError {
     }
     let known = std::fs::read_to_string(CONGESTION_LIST).unwrap_or_default();
     let known = known.trim();
-    LoadError::usage(
-        format!("--congestion {name}: this kernel has no congestion control with that name"),
-        format!("available: {known} (others may be modules: modprobe tcp_{name})"),
-    )
+    let what = format!("--congestion {name}: this kernel has no congestion control with that name");
+    let hint = format!("available: {known} (others may be modules: modprobe tcp_{name})");
+    LoadError::usage(what, hint)
 }
 
 fn mss_error(mss: u32) -> LoadError {
     // tcp_set_maxseg, net/ipv4/tcp.c: TCP_MIN_MSS to MAX_TCP_WINDOW.
-    LoadError::usage(
-        format!("--mss {mss}: the kernel accepts 88 to 32767"),
-        "omit it to use the path's own segment size",
-    )
+    let what = format!("--mss {mss}: the kernel accepts 88 to 32767");
+    LoadError::usage(what, "omit it to use the path's own segment size")
 }
 
 /// A refused connect in words.

@@ -207,10 +207,9 @@ fn choose(has: &str, count: u32, first: u32, threads: usize) -> Result<Vec<u32>,
         return Err(LoadError::usage(format!("--xdp-queue {first}: {has}, from 0 on"), ""));
     }
     if threads as u64 > u64::from(count) {
-        return Err(LoadError::usage(
-            format!("--threads {threads}: {has}, and a queue has one AF_XDP socket"),
-            format!("use --threads {count} or fewer, or more queues (`ethtool -L`)"),
-        ));
+        let what = format!("--threads {threads}: {has}, and a queue has one AF_XDP socket");
+        let hint = format!("use --threads {count} or fewer, or more queues (`ethtool -L`)");
+        return Err(LoadError::usage(what, hint));
     }
     Ok((0..threads as u32).map(|thread| (first + thread) % count).collect())
 }
@@ -219,12 +218,10 @@ fn choose(has: &str, count: u32, first: u32, threads: usize) -> Result<Vec<u32>,
 fn frame_bytes(longest: usize) -> Result<u32, LoadError> {
     let fits = FRAME_BYTES.into_iter().find(|bytes| longest <= *bytes as usize);
     fits.ok_or_else(|| {
-        LoadError::usage(
-            format!(
-                "--engine xdp: frames of {longest} bytes do not fit in one of AF_XDP, 4096 bytes"
-            ),
-            "use a smaller --size",
-        )
+        let what = format!(
+            "--engine xdp: frames of {longest} bytes do not fit in one of AF_XDP, 4096 bytes"
+        );
+        LoadError::usage(what, "use a smaller --size")
     })
 }
 

@@ -52,13 +52,9 @@ pub(super) fn write(options: &LoadOptions) -> Result<Message, LoadError> {
     let one = [head.as_bytes(), &options.body].concat();
     let len = one.len();
     if len.saturating_mul(options.pipeline) > MAX_COPIES_BYTES {
-        return Err(LoadError::usage(
-            format!(
-                "--pipeline {} of {len} bytes each: over 256 MiB in one send",
-                options.pipeline
-            ),
-            "use a smaller body or a lower --pipeline",
-        ));
+        let count = options.pipeline;
+        let what = format!("--pipeline {count} of {len} bytes each: over 256 MiB in one send");
+        return Err(LoadError::usage(what, "use a smaller body or a lower --pipeline"));
     }
     let bytes = one.repeat(options.pipeline).into();
     Ok(Message { bytes, len, head, bodiless: method == "HEAD" })

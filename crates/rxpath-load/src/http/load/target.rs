@@ -53,13 +53,9 @@ pub(super) fn reach(addrs: &[SocketAddr], source: Option<IpAddr>) -> Result<Sock
         }
     }
     let Some((addr, error)) = first else {
-        return Err(LoadError::usage(
-            format!("--source {}: the host has no address of this family", said(source)),
-            format!(
-                "the host has {}",
-                addrs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-            ),
-        ));
+        let what = format!("--source {}: the host has no address of this family", said(source));
+        let known: Vec<_> = addrs.iter().map(ToString::to_string).collect();
+        return Err(LoadError::usage(what, format!("the host has {}", known.join(", "))));
     };
     Err(refusal(addr, source, error, addrs.len()))
 }

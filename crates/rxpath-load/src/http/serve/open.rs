@@ -59,16 +59,12 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
     // Its epoll set or ring, and a listener of its own.
     options.threads.check("serve", 1 + u64::from(options.sockets == Sockets::Reuseport))?;
     if !(1..=MOST_EVENTS as usize).contains(&options.events) {
-        return bad(
-            format!("--events {}: 1 to {MOST_EVENTS} per wait", options.events),
-            "1000 suits most servers",
-        );
+        let what = format!("--events {}: 1 to {MOST_EVENTS} per wait", options.events);
+        return bad(what, "1000 suits most servers");
     }
     if !REQUEST_BYTES.contains(&options.max_request_bytes) {
-        return bad(
-            format!("--max-request {}: 64 bytes to 1 MiB", options.max_request_bytes),
-            "16 KiB is more than browsers send",
-        );
+        let what = format!("--max-request {}: 64 bytes to 1 MiB", options.max_request_bytes);
+        return bad(what, "16 KiB is more than browsers send");
     }
     if options.max_connections == Some(0) {
         return bad("--max-connections 0: no client could connect".into(), "give at least 1");

@@ -51,17 +51,15 @@ impl Session {
     }
 
     fn stranger(&self, what: &str) -> LoadError {
-        LoadError::usage(
-            format!("{}: no `rxpath serve tcp` answers there: {what}", self.addr),
-            format!("start `rxpath serve tcp {}` there, or give its real address", self.addr),
-        )
+        let what = format!("{}: no `rxpath serve tcp` answers there: {what}", self.addr);
+        let hint =
+            format!("start `rxpath serve tcp {}` there, or give its real address", self.addr);
+        LoadError::usage(what, hint)
     }
 
     fn refused(&self, why: &str) -> LoadError {
-        LoadError::usage(
-            format!("{}: the server refuses: {why}", self.addr),
-            "use the same version of rxpath on both sides",
-        )
+        let what = format!("{}: the server refuses: {why}", self.addr);
+        LoadError::usage(what, "use the same version of rxpath on both sides")
     }
 
     fn wrong(&self, error: &FrameError) -> LoadError {

@@ -77,10 +77,8 @@ fn check(options: &StreamOptions) -> Result<(), LoadError> {
         );
     }
     if options.bitrate_bps.is_some_and(|bps| bps < 8) {
-        return bad(
-            "--bitrate: less than a byte per second",
-            "omit it to send as fast as possible",
-        );
+        let hint = "omit it to send as fast as possible";
+        return bad("--bitrate: less than a byte per second", hint);
     }
     if options.direction.receives() && options.receive == ReceiveMethod::Zerocopy {
         zerocopy::can_map().map_err(|source| LoadError::Unsupported {

@@ -112,10 +112,8 @@ fn check(options: &TransactionOptions) -> Result<(), LoadError> {
         }
     }
     if options.rate_tps == Some(0) {
-        return Err(LoadError::usage(
-            "--rate 0: nothing would be sent",
-            "omit it to send as fast as responses arrive",
-        ));
+        let hint = "omit it to send as fast as responses arrive";
+        return Err(LoadError::usage("--rate 0: nothing would be sent", hint));
     }
     Ok(())
 }

@@ -37,10 +37,8 @@ pub(super) fn check(options: &LoadOptions) -> Result<(), LoadError> {
     // A socket at least.
     options.threads.check("send", 1)?;
     if options.rate_pps == Some(0) {
-        return bad(
-            "--rate 0: nothing would be sent".into(),
-            "use --flood instead to send as fast as possible",
-        );
+        let what = "--rate 0: nothing would be sent".into();
+        return bad(what, "use --flood instead to send as fast as possible");
     }
     if options.engine.bypasses_udp() && (options.gso.is_some() || options.batch == 1) {
         let engine = options.engine.option();
@@ -83,10 +81,10 @@ fn permitted(options: &LoadOptions) -> Result<(), LoadError> {
         return Ok(());
     };
     let engine = options.engine.option();
-    Err(LoadError::usage(
-        format!("{engine} sends past this host's firewall and queues, and {other} is not in a lab"),
-        format!("if {other} may be flooded, say so: --yes-send-to {other}"),
-    ))
+    let what =
+        format!("{engine} sends past this host's firewall and queues, and {other} is not in a lab");
+    let hint = format!("if {other} may be flooded, say so: --yes-send-to {other}");
+    Err(LoadError::usage(what, hint))
 }
 
 /// The addresses of benchmarks, which labs use and which no router passes on (RFC 2544, RFC 5180 with its erratum).
@@ -100,14 +98,13 @@ fn is_of_a_lab(ip: IpAddr) -> bool {
 fn check_flows(options: &LoadOptions) -> Result<(), LoadError> {
     let Some(flows) = options.flows else { return Ok(()) };
     let all = flows.saturating_mul(options.to.len());
-    if flows == 0 || all < options.threads.count {
-        return Err(LoadError::usage(
-            format!(
-                "--flows {flows}: {all} flows are fewer than one for each of {} threads",
-                options.threads.count
-            ),
-            "each thread sends on its own sockets: raise --flows or lower --threads",
-        ));
+    let threads = options.threads.count;
+    if flows == 0 || all < threads {
+        let what = format!(
+            "--flows {flows}: {all} flows are fewer than one for each of {threads} threads"
+        );
+        let hint = "each thread sends on its own sockets: raise --flows or lower --threads";
+        return Err(LoadError::usage(what, hint));
     }
     if all > MAX_FLOWS {
         return Err(LoadError::usage(format!("--flows {flows}: at most {MAX_FLOWS} flows"), ""));
@@ -115,29 +112,22 @@ fn check_flows(options: &LoadOptions) -> Result<(), LoadError> {
     if let Some(port) = options.source_port
         && usize::from(port) + flows > 65_536
     {
-        return Err(LoadError::usage(
-            format!("--source-port {port} --flows {flows}: ports end at 65535"),
-            "start at a lower port",
-        ));
+        let what = format!("--source-port {port} --flows {flows}: ports end at 65535");
+        return Err(LoadError::usage(what, "start at a lower port"));
     }
     Ok(())
 }
 
 fn check_gso(options: &LoadOptions) -> Result<(), LoadError> {
     let Some(segments) = options.gso else { return Ok(()) };
-    let bad = |what: String, hint: String| Err(LoadError::usage(what, hint));
+    let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
     if !(1..=MAX_SEGMENTS).contains(&segments) {
         let what = format!("--gso {segments}: 1 to {MAX_SEGMENTS} datagrams per send");
-        return bad(
-            what,
-            "the kernel's limit is UDP_MAX_SEGMENTS (128; 64 before Linux 6.9)".into(),
-        );
+        return bad(what, "the kernel's limit is UDP_MAX_SEGMENTS (128; 64 before Linux 6.9)");
     }
     if options.size == 0 {
-        return bad(
-            "--gso needs a payload to segment, not --size 0".into(),
-            "give --size 1 or more".into(),
-        );
+        let what = "--gso needs a payload to segment, not --size 0".into();
+        return bad(what, "give --size 1 or more");
     }
     let bytes = segments * options.size;
     if bytes > MAX_PAYLOAD {
@@ -145,7 +135,7 @@ fn check_gso(options: &LoadOptions) -> Result<(), LoadError> {
             "--gso {segments} --size {}: {bytes} bytes per send, a UDP send holds at most {MAX_PAYLOAD}",
             options.size
         );
-        return bad(what, format!("use --gso {} or fewer", MAX_PAYLOAD / options.size));
+        return bad(what, &format!("use --gso {} or fewer", MAX_PAYLOAD / options.size));
     }
     if let Some(count) = options.count
         && count % segments as u64 != 0
@@ -154,7 +144,7 @@ fn check_gso(options: &LoadOptions) -> Result<(), LoadError> {
             "--count {count} is not a multiple of --gso {segments}: every send is a full batch"
         );
         let hint = format!("use --count {}", count.div_ceil(segments as u64) * segments as u64);
-        return bad(what, hint);
+        return bad(what, &hint);
     }
     Ok(())
 }
@@ -179,13 +169,11 @@ pub(super) fn mtu(
         }
         if options.gso.is_some() || options.engine.bypasses_udp() {
             let why = if options.gso.is_some() { "--gso" } else { options.engine.option() };
-            return Err(LoadError::usage(
-                format!(
-                    "--size {}: {why} cannot fragment, and the path to {to} has an MTU of {mtu}",
-                    options.size
-                ),
-                format!("use --size {room} or less"),
-            ));
+            let what = format!(
+                "--size {}: {why} cannot fragment, and the path to {to} has an MTU of {mtu}",
+                options.size
+            );
+            return Err(LoadError::usage(what, format!("use --size {room} or less")));
         }
         // Fragments carry multiples of 8 bytes; the UDP header is in the first.
         let ip_bytes = header_bytes(*to) as usize - 8;
