@@ -84,14 +84,13 @@ pub fn descriptors_for(option: &str, connections: usize, others: usize) -> Resul
         return Ok(limit);
     }
     let most = limit.saturating_sub(others as u64);
-    Err(LoadError::usage(
-        format!(
-            "{option} {connections}: needs {needed} file descriptors, this process may open {limit}"
-        ),
-        format!(
-            "use {option} {most} or fewer, or raise the limit (`ulimit -Hn` as root, or LimitNOFILE= of the service)"
-        ),
-    ))
+    let what = format!(
+        "{option} {connections}: needs {needed} file descriptors, this process may open {limit}"
+    );
+    let hint = format!(
+        "use {option} {most} or fewer, or raise the limit (`ulimit -Hn` as root, or LimitNOFILE= of the service)"
+    );
+    Err(LoadError::usage(what, hint))
 }
 
 /// The name of an errno, such as `ECONNRESET`.

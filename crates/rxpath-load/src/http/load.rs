@@ -62,9 +62,7 @@ impl Load {
     pub fn open(options: LoadOptions) -> Result<Self, LoadError> {
         open::open(options)
     }
-}
 
-impl Load {
     fn response_times(&self) -> impl Iterator<Item = &LiveTimes> {
         self.live.iter().map(|thread| &thread.response)
     }

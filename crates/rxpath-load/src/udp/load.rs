@@ -11,7 +11,6 @@ mod worker;
 
 use rxpath_core::Warning;
 
-use crate::LoadError;
 use crate::engine::clock;
 use crate::pool::Pool;
 use crate::udp::load::options::{LoadOptions, LoadSettings};
@@ -27,13 +26,6 @@ pub struct Load {
     settings: LoadSettings,
     warnings: Vec<Warning>,
     pool: Pool<worker::Report>,
-}
-
-impl Load {
-    /// Opens the sockets and starts the threads, which wait for [`WorkloadHandle::start`].
-    pub fn open(options: LoadOptions) -> Result<Self, LoadError> {
-        open::open(options)
-    }
 }
 
 impl WorkloadHandle for Load {

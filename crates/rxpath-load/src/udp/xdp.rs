@@ -241,13 +241,11 @@ fn refused(device: &str, shape: Shape, mode: XskMode, refusal: Refusal) -> LoadE
         },
         (Step::Memory, libc::ENOBUFS | libc::ENOMEM) => {
             let bytes = Bytes(u64::from(shape.frames) * u64::from(shape.frame_bytes));
-            LoadError::usage(
-                format!(
-                    "--engine xdp: {bytes} of frames for each thread may not be locked in memory \
-                     (RLIMIT_MEMLOCK, `ulimit -l`): {source}"
-                ),
-                "use fewer --umem-frames, or CAP_IPC_LOCK",
-            )
+            let what = format!(
+                "--engine xdp: {bytes} of frames for each thread may not be locked in memory \
+                 (RLIMIT_MEMLOCK, `ulimit -l`): {source}"
+            );
+            LoadError::usage(what, "use fewer --umem-frames, or CAP_IPC_LOCK")
         }
         (Step::Bind, libc::EBUSY) => LoadError::usage(
             format!("{of} is in use by another AF_XDP socket"),

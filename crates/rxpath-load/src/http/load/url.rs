@@ -39,19 +39,16 @@ impl FromStr for Url {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bad = |why, hint| Err(BadUrl { text: text.into(), why, hint });
         if text.chars().any(|c| c.is_whitespace() || c.is_control() || !c.is_ascii()) {
-            return bad(
-                "a URL must not contain spaces, control characters or non-ASCII letters",
-                "write them percent-encoded: a space is %20",
-            );
+            let why = "a URL must not contain spaces, control characters or non-ASCII letters";
+            return bad(why, "write them percent-encoded: a space is %20");
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return bad("it has no scheme", EXAMPLE);
         };
         if scheme.eq_ignore_ascii_case("https") {
-            return bad(
-                "TLS is not supported: rxpath measures the host's receive path, not a cipher",
-                "use the plain HTTP port (http://…), or put a TLS proxy between rxpath and the server",
-            );
+            let why = "TLS is not supported: rxpath measures the host's receive path, not a cipher";
+            let hint = "use the plain HTTP port (http://…), or put a TLS proxy between rxpath and the server";
+            return bad(why, hint);
         }
         if !scheme.eq_ignore_ascii_case("http") {
             return bad("only http:// is supported", EXAMPLE);
@@ -60,10 +57,8 @@ impl FromStr for Url {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
         if authority.contains('@') {
-            return bad(
-                "it contains a user name",
-                "send it as a header: -H 'Authorization: Basic …'",
-            );
+            let hint = "send it as a header: -H 'Authorization: Basic …'";
+            return bad("it contains a user name", hint);
         }
         let Some((host, port)) = split_port(authority) else {
             return bad("the host or its port is malformed", EXAMPLE);

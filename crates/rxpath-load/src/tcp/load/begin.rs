@@ -40,10 +40,9 @@ pub(super) fn check(common: &Common) -> Result<(), LoadError> {
 pub(super) fn session(common: &Common) -> Result<Session, LoadError> {
     let session = Session::open(common.addr)?;
     if common.verify && session.hello.receive == ReceiveMethod::Trunc {
-        return Err(LoadError::usage(
-            "--verify: this server discards what it receives (--receive trunc) and cannot check it",
-            "start the server with --receive read",
-        ));
+        let what =
+            "--verify: this server discards what it receives (--receive trunc) and cannot check it";
+        return Err(LoadError::usage(what, "start the server with --receive read"));
     }
     Ok(session)
 }

@@ -71,10 +71,9 @@ fn check(options: &StreamOptions) -> Result<(), LoadError> {
     begin::check(&options.common)?;
     let bad = |what: &str, hint: &str| Err(LoadError::usage(what, hint));
     if options.bitrate_bps.is_some() && options.direction.receives() {
-        return bad(
-            "--bitrate paces only this side; the server sends without a schedule",
-            "use --pacing-rate (the kernels of both sides apply it), or --direction send",
-        );
+        let what = "--bitrate paces only this side; the server sends without a schedule";
+        let hint = "use --pacing-rate (the kernels of both sides apply it), or --direction send";
+        return bad(what, hint);
     }
     if options.bitrate_bps.is_some_and(|bps| bps < 8) {
         let hint = "omit it to send as fast as possible";

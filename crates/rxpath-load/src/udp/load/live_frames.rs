@@ -72,10 +72,8 @@ fn check_frames(flows: &[FrameFlow], size: usize) -> Result<(), LoadError> {
     let head_bytes = |flow: &FrameFlow| flow.frames.head_bytes();
     if flows.iter().any(|flow| head_bytes(flow) != head_bytes(&flows[0])) {
         let what = format!("{ENGINE}: all headers of a thread have one length");
-        return Err(LoadError::usage(
-            what,
-            "run one sender for IPv4, one for IPv6, and one for each VLAN",
-        ));
+        let hint = "run one sender for IPv4, one for IPv6, and one for each VLAN";
+        return Err(LoadError::usage(what, hint));
     }
     let Some(excess) = flows[0].frames.frame().len().checked_sub(LONGEST).filter(|it| *it > 0)
     else {

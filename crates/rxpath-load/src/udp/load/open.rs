@@ -25,13 +25,16 @@ const SNDBUF_MESSAGES: u64 = 2000;
 /// Least default send buffer.
 const SNDBUF_LEAST: u64 = 4 << 20;
 
-/// Opens a sender with the engine that the options want.
-pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
-    match options.engine {
-        Engine::Socket => open_with(options, worker::run::<UdpSockets>),
-        Engine::RawBadChecksum => open_with(options, worker::run::<RawSockets>),
-        Engine::Xdp => open_with(options, worker::run::<XskSockets>),
-        Engine::XdpFrames => open_with(options, live_frames::run),
+impl Load {
+    /// Opens the sockets of the engine that the options want and starts the threads, which wait for
+    /// [`WorkloadHandle::start`](crate::workload::WorkloadHandle::start).
+    pub fn open(options: LoadOptions) -> Result<Self, LoadError> {
+        match options.engine {
+            Engine::Socket => open_with(options, worker::run::<UdpSockets>),
+            Engine::RawBadChecksum => open_with(options, worker::run::<RawSockets>),
+            Engine::Xdp => open_with(options, worker::run::<XskSockets>),
+            Engine::XdpFrames => open_with(options, live_frames::run),
+        }
     }
 }
 

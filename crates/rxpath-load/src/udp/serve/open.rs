@@ -42,10 +42,8 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
         return bad("--batch: 1 to 1024 messages per call", "the kernel accepts at most 1024");
     }
     if options.batch == 1 && (options.gro || options.stamps) {
-        return bad(
-            "--batch 1 uses plain recv, which cannot return the data of --gro or --stamps",
-            "use --batch 2",
-        );
+        let what = "--batch 1 uses plain recv, which cannot return the data of --gro or --stamps";
+        return bad(what, "use --batch 2");
     }
     // A socket of its own, or none.
     options.threads.check("read", u64::from(options.sockets == Sockets::Reuseport))?;
