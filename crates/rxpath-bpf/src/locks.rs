@@ -67,15 +67,13 @@ impl Layout {
     fn read(value: &[u8]) -> Self {
         let mut f = Fields::of(value);
         let mut next = || f.u32();
-        let (size, receive_queue, reader_queue) = (next(), next(), next());
-        let (queue_size, port, netns) = (next(), next(), next());
         Self {
-            size: size.into(),
-            receive_queue: receive_queue.into(),
-            reader_queue: reader_queue.into(),
-            queue_size: queue_size.into(),
-            port: port as u16,
-            netns,
+            size: next().into(),
+            receive_queue: next().into(),
+            reader_queue: next().into(),
+            queue_size: next().into(),
+            port: next() as u16,
+            netns: next(),
         }
     }
 

@@ -203,13 +203,11 @@ pub(crate) struct TickTimes {
 fn told(calibration: &IrqCalibration, probes: &[ProgramState]) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = missing(probes).collect();
     if calibration.points.is_empty() {
+        let text = "interrupt entry and exit are not estimated: stolen time is reported too low";
         warnings.push(
-            Warning::new(
-                "not-calibrated",
-                "interrupt entry and exit are not estimated: stolen time is reported too low",
-            )
-            .because(calibration.source.clone())
-            .cure("give a value with --irq-entry, or let rxpath calibrate"),
+            Warning::new("not-calibrated", text)
+                .because(calibration.source.clone())
+                .cure("give a value with --irq-entry, or let rxpath calibrate"),
         );
     }
     warnings

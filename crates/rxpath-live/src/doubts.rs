@@ -48,10 +48,8 @@ pub fn warnings(seen: &Seen, port: Option<u16>) -> Vec<Warning> {
     }
     if seen.sockets_count == 0 && !seen.gaps.contains_key(UDP_SOCKETS) {
         let which = port.map_or_else(String::new, |port| format!(" on port {port}"));
-        warnings.push(Warning::new(
-            "no-socket",
-            format!("no UDP socket{which} was open in the window"),
-        ));
+        let text = format!("no UDP socket{which} was open in the window");
+        warnings.push(Warning::new("no-socket", text));
     } else if !quiet && seen.sockets_count > 0 && seen.owned_count == 0 {
         warnings.push(
             Warning::new("readers-unknown", "the owners of these sockets could not be read")

@@ -45,8 +45,6 @@ pub(super) fn prepare((cpu, other): (u32, u32)) -> Result<Act, HostError> {
 }
 
 fn failed(what: &str, error: &std::io::Error) -> HostError {
-    HostError::kernel(
-        format!("{what} a calibration socket"),
-        error.raw_os_error().unwrap_or(libc::EIO),
-    )
+    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+    HostError::kernel(format!("{what} a calibration socket"), errno)
 }

@@ -13,10 +13,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Starts a thread.
 pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, HostError> {
     Builder::new().spawn(work).map_err(|e| {
-        HostError::kernel(
-            "start a thread of the calibration",
-            e.raw_os_error().unwrap_or(libc::EAGAIN),
-        )
+        let errno = e.raw_os_error().unwrap_or(libc::EAGAIN);
+        HostError::kernel("start a thread of the calibration", errno)
     })
 }
 
