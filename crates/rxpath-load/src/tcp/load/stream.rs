@@ -21,7 +21,7 @@ use crate::tcp::result::{Interval, StreamResult};
 use crate::tcp::serve::options::ReceiveMethod;
 use crate::workload::{WorkloadHandle, from_fields};
 
-pub(super) use finish::lost;
+pub(super) use finish::{lost, no_report};
 
 /// A streaming client.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use rxpath_core::{IntoMap, Warning};
 use crate::LoadError;
 use crate::busy_poll;
 use crate::limit::{Limit, Who, any_busy, busy_text};
-use crate::tcp::result::ServeResult;
+use crate::tcp::result::{Mismatch, ServeResult};
 use crate::tcp::serve::Serve;
 use crate::tcp::serve::options::ReceiveMethod;
 use crate::workload::Finished;
@@ -72,9 +72,7 @@ fn limit(result: &ServeResult) -> Limit {
 
 fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    if let Some(wrong) = result.mismatches.first() {
-        warnings.push(mismatch(&wrong.connection, wrong.offset_bytes));
-    }
+    warnings.extend(result.mismatches.first().map(mismatch));
     if let Some(count) = result.accept_errors_total.get("EMFILE") {
         let limit = serve.settings.descriptors_count;
         warnings.push(
@@ -109,7 +107,8 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
 }
 
 /// Wrong data, told the same way by both sides.
-pub(crate) fn mismatch(connection: &str, offset_bytes: u64) -> Warning {
+pub(crate) fn mismatch(wrong: &Mismatch) -> Warning {
+    let Mismatch { connection, offset_bytes } = wrong;
     let text = format!(
         "connection {connection}: the received data differ from the sent data at offset {offset_bytes}"
     );

@@ -115,11 +115,8 @@ fn add_directions(stream: &StreamClient, result: &mut StreamResult) {
 }
 
 fn limit(stream: &StreamClient, result: &StreamResult, target_bytes: Option<u64>) -> Limit {
-    let side = Side {
-        threads: &result.threads,
-        duration_s: result.duration_s,
-        server: result.server.as_ref(),
-    };
+    let server = result.server.as_ref();
+    let side = Side { threads: &result.threads, duration_s: result.duration_s, server };
     if result.sent_bytes + result.delivered_bytes.unwrap_or(0) == 0 {
         return Limit::new(Who::NotHere, "nothing was sent");
     }
@@ -131,7 +128,7 @@ fn limit(stream: &StreamClient, result: &StreamResult, target_bytes: Option<u64>
             return Limit::new(Who::Schedule, evidence);
         }
     }
-    let there = result.server.as_ref().and_then(|server| server.tcp.as_ref());
+    let there = server.and_then(|server| server.tcp.as_ref());
     match stream.options.direction {
         StreamDirection::Send => of_stream(&side, result.tcp.as_ref(), true),
         StreamDirection::Receive => of_stream(&side, there, false),
@@ -147,9 +144,7 @@ fn limit(stream: &StreamClient, result: &StreamResult, target_bytes: Option<u64>
 fn notice(stream: &StreamClient, result: &StreamResult, undrained: usize) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let there = result.server.iter().flat_map(|server: &ServerReport| &server.mismatches);
-    if let Some(wrong) = result.mismatches.iter().chain(there).next() {
-        warnings.push(mismatch(&wrong.connection, wrong.offset_bytes));
-    }
+    warnings.extend(result.mismatches.iter().chain(there).next().map(mismatch));
     warnings.extend(lost(&result.connection_errors_total, result.peer_lost));
     if undrained > 0 {
         let text = format!("{undrained} connections still had bytes in flight after 10 s");
@@ -159,12 +154,7 @@ fn notice(stream: &StreamClient, result: &StreamResult, undrained: usize) -> Vec
                 .cure("not all sent bytes were delivered: use delivered_bytes"),
         );
     }
-    if result.server.is_none() {
-        warnings.push(
-            Warning::new("no-report", "the server's results are missing")
-                .because("its control connection is closed or silent"),
-        );
-    }
+    warnings.extend(no_report(result.server.as_ref()));
     if let Some(zerocopy) = result.zerocopy
         && zerocopy.copied_ratio > 0.5
     {
@@ -185,6 +175,14 @@ fn notice(stream: &StreamClient, result: &StreamResult, undrained: usize) -> Vec
         warnings.push(Warning::new("uneven", text));
     }
     warnings
+}
+
+/// The server's side stayed unknown.
+pub(in crate::tcp::load) fn no_report(server: Option<&ServerReport>) -> Option<Warning> {
+    server.is_none().then(|| {
+        Warning::new("no-report", "the server's results are missing")
+            .because("its control connection is closed or silent")
+    })
 }
 
 /// What connections were lost by.

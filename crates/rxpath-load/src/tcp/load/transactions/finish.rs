@@ -12,6 +12,7 @@ use crate::ports;
 use crate::quantiles::{Quantiles, merged};
 use crate::tcp::connection::{LISTED, TcpSummary};
 use crate::tcp::load::limit::{KEPT_RATIO, Side, of_transactions};
+use crate::tcp::load::stream::{lost, no_report};
 use crate::tcp::load::transactions::Transactions;
 use crate::tcp::load::transactions::worker::Report;
 use crate::tcp::result::{Mismatch, TransactionsResult};
@@ -96,11 +97,8 @@ fn limit(result: &TransactionsResult) -> Limit {
     if result.transactions_total == 0 {
         return Limit::new(Who::NotHere, "no transaction was completed");
     }
-    let side = Side {
-        threads: &result.threads,
-        duration_s: result.duration_s,
-        server: result.server.as_ref(),
-    };
+    let server = result.server.as_ref();
+    let side = Side { threads: &result.threads, duration_s: result.duration_s, server };
     of_transactions(&side, kept(result), result.service_time_us.as_ref().map(|times| times.p50))
 }
 
@@ -121,9 +119,7 @@ fn unkept(result: &TransactionsResult) -> Option<Warning> {
 fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let there = result.server.iter().flat_map(|server| &server.mismatches);
-    if let Some(wrong) = result.mismatches.iter().chain(there).next() {
-        warnings.push(mismatch(&wrong.connection, wrong.offset_bytes));
-    }
+    warnings.extend(result.mismatches.iter().chain(there).next().map(mismatch));
     warnings.extend(unkept(result));
     let ports = result.errors_total.get("connect EADDRNOTAVAIL").copied().unwrap_or(0);
     if ports > 0 {
@@ -134,18 +130,13 @@ fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
     others.remove("connect EADDRNOTAVAIL");
     let is_lost = result.peer_lost;
     if !single || is_lost {
-        warnings.extend(crate::tcp::load::stream::lost(&others, is_lost));
+        warnings.extend(lost(&others, is_lost));
     } else if !others.is_empty() {
         let kinds: Vec<String> =
             others.iter().map(|(name, count)| format!("{count} {name}")).collect();
         let text = format!("transactions failed: {}", kinds.join(", "));
         warnings.push(Warning::new("transactions-failed", text));
     }
-    if result.server.is_none() {
-        warnings.push(
-            Warning::new("no-report", "the server's results are missing")
-                .because("its control connection is closed or silent"),
-        );
-    }
+    warnings.extend(no_report(result.server.as_ref()));
     warnings
 }
