@@ -82,11 +82,8 @@ impl WorkerState {
         let options = &plan.options;
         let work_steps =
             if options.work_ns > 0 { Spinner::calibrate().steps(options.work_ns) } else { 0 };
-        let rules = Rules {
-            max_head: options.max_request_bytes,
-            max_body: options.max_body_bytes,
-            work_steps,
-        };
+        let (max_head, max_body) = (options.max_request_bytes, options.max_body_bytes);
+        let rules = Rules { max_head, max_body, work_steps };
         Self {
             shared: Arc::clone(start.shared),
             index: start.index,

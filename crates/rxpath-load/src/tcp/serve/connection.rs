@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::engine::epoll::Flags;
@@ -302,12 +303,7 @@ impl Connection {
     }
 
     /// Takes up its work; `rest` of the thread's buffer came behind the preamble.
-    fn begin(
-        &mut self,
-        order: Preamble,
-        rest: std::ops::Range<usize>,
-        lent: &mut Lent,
-    ) -> io::Result<Step> {
+    fn begin(&mut self, order: Preamble, rest: Range<usize>, lent: &mut Lent) -> io::Result<Step> {
         self.order = order;
         self.run = Some(lent.runs.run(order.run));
         if order.nodelay {
@@ -365,7 +361,7 @@ impl Connection {
     }
 
     /// Payload that came together with the preamble.
-    fn begin_with(&mut self, rest: std::ops::Range<usize>, lent: &mut Lent) -> io::Result<Step> {
+    fn begin_with(&mut self, rest: Range<usize>, lent: &mut Lent) -> io::Result<Step> {
         if matches!(self.phase, Phase::Transactions { .. }) {
             return self.request_bytes(rest.len(), rest.start, lent);
         }

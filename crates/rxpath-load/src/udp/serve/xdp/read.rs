@@ -121,14 +121,8 @@ impl Reader<'_> {
             xdp.fill_ring_empty += of_one.fill_ring_empty;
         }
         let thread = ThreadResult::of_reader(self.usage, self.start.tally, self.longest_away_ns);
-        Ok(Report {
-            thread,
-            meter: self.meter,
-            truncated: 0,
-            reads: self.reads,
-            truesize: None,
-            xdp,
-        })
+        let (meter, reads) = (self.meter, self.reads);
+        Ok(Report { thread, meter, truncated: 0, reads, truesize: None, xdp })
     }
 }
 
