@@ -135,13 +135,9 @@ impl Account {
     ///
     /// **Errors** as [`Account::start`].
     pub fn live() -> Result<Self, HostError> {
-        let culprits = LIVE_CULPRITS.here()?;
-        let sizes = [
-            ("tasks", LIVE_TASKS.here()?),
-            ("culprits", culprits),
-            (FLOW_MAPS[0], 1),
-            (FLOW_MAPS[1], 1),
-        ];
+        let (tasks, culprits) = (LIVE_TASKS.here()?, LIVE_CULPRITS.here()?);
+        let [first, second] = FLOW_MAPS;
+        let sizes = [("tasks", tasks), ("culprits", culprits), (first, 1), (second, 1)];
         let account = Self::sized(&Root::host().cpus(ONLINE)?, &sizes)?;
         Ok(Self { culprits_crowd: culprits as usize / 2, is_live: true, ..account })
     }

@@ -109,13 +109,8 @@ impl Drops {
         let loaded = Loaded::load(&SPEC, &constants, &[filter.room()])?;
         filter.admit(&loaded)?;
         let (places, owners) = (RefCell::new(Places::open(&Root::host())), RefCell::default());
-        Ok(Self {
-            loaded,
-            reasons: Reasons::of_this_kernel()?,
-            places,
-            owners,
-            counted: Cell::default(),
-        })
+        let reasons = Reasons::of_this_kernel()?;
+        Ok(Self { loaded, reasons, places, owners, counted: Cell::default() })
     }
 
     /// Puts the program into place. It counts from [`Drops::begin`] on.

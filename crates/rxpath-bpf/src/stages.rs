@@ -168,16 +168,8 @@ impl Stages {
         filter.admit(&loaded)?;
         let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
         cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));
-        let hooks = PacketHooks::new(&FOR_EACH_PACKET, COST, pace);
-        Ok(Self {
-            loaded,
-            pace,
-            cpus,
-            hooks,
-            reads: ReadHook::default(),
-            meter: None,
-            stopped: None,
-        })
+        let (hooks, reads) = (PacketHooks::new(&FOR_EACH_PACKET, COST, pace), ReadHook::default());
+        Ok(Self { loaded, pace, cpus, hooks, reads, meter: None, stopped: None })
     }
 
     /// Puts the programs into place. They count from [`Stages::begin`] on.

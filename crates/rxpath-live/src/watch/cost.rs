@@ -33,13 +33,8 @@ pub(super) struct Meter {
 
 impl Default for Meter {
     fn default() -> Self {
-        Self {
-            costs: Vec::new(),
-            groups: [0.0; GROUPS],
-            shown: (Instant::now(), 0, 0.0),
-            maps: None,
-            gap: None,
-        }
+        let shown = (Instant::now(), 0, 0.0);
+        Self { costs: Vec::new(), groups: [0.0; GROUPS], shown, maps: None, gap: None }
     }
 }
 
