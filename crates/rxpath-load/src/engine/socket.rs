@@ -127,13 +127,8 @@ impl Socket {
 
     fn get_raw<T: Copy + Default>(&self, level: libc::c_int, name: libc::c_int) -> io::Result<T> {
         let mut value = T::default();
-        let mut len = size_of::<T>() as libc::socklen_t;
-        // SAFETY: the pointer and the length describe `value`; T is an integer or an array of them,
-        // so that any bytes are a valid value.
-        let done = unsafe {
-            libc::getsockopt(self.fd(), level, name, (&raw mut value).cast(), &raw mut len)
-        };
-        if done == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+        // SAFETY: T is an integer or an array of them, so that any bytes are a valid value.
+        unsafe { read_option(self.fd(), (level, name), &mut value) }.map(|_| value)
     }
 
     /// `SO_MEMINFO`. **Cost** one system call, no lock of the socket.
@@ -187,6 +182,23 @@ impl Socket {
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
         self.0.send_with_flags(data, libc::MSG_DONTWAIT)
     }
+}
+
+/// Reads an option into `value`, at most its size; gives how many bytes the kernel wrote.
+///
+/// # Safety
+///
+/// Any bytes must be a valid `T`.
+#[inline]
+pub(super) unsafe fn read_option<T>(
+    fd: RawFd,
+    (level, name): (libc::c_int, libc::c_int),
+    value: &mut T,
+) -> io::Result<usize> {
+    let (mut len, value) = (size_of::<T>() as libc::socklen_t, std::ptr::from_mut(value).cast());
+    // SAFETY: the pointer and the length describe `value`, for which any bytes are valid, says the caller.
+    let done = unsafe { libc::getsockopt(fd, level, name, value, &raw mut len) };
+    if done == 0 { Ok(len as usize) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Waits until one of them has an event; `Ok(false)` when the time is up or a signal came.

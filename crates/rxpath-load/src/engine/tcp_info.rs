@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use crate::engine::socket::Socket;
+use crate::engine::socket::{Socket, read_option};
 
 /// Room for the structure of kernels to come, in words of 8 bytes.
 const WORDS: usize = 48;
@@ -53,21 +53,9 @@ impl TcpInfo {
     /// Reads it by the number of a descriptor that the caller keeps open.
     pub fn read(fd: RawFd) -> io::Result<Self> {
         let mut info = Self { words: [0; WORDS], len: 0 };
-        let mut len = size_of_val(&info.words) as libc::socklen_t;
-        // SAFETY: pointer and length describe `words`; integers take any bytes.
-        let done = unsafe {
-            libc::getsockopt(
-                fd,
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                info.words.as_mut_ptr().cast(),
-                &raw mut len,
-            )
-        };
-        if done != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        info.len = len as usize;
+        let option = (libc::IPPROTO_TCP, libc::TCP_INFO);
+        // SAFETY: integers take any bytes.
+        info.len = unsafe { read_option(fd, option, &mut info.words) }?;
         Ok(info)
     }
 

@@ -5,7 +5,7 @@
 use std::io;
 
 use crate::engine::memory::Memory;
-use crate::engine::socket::Socket;
+use crate::engine::socket::{Socket, read_option};
 
 /// `SO_ZEROCOPY` (include/uapi/asm-generic/socket.h).
 const SO_ZEROCOPY: libc::c_int = 60;
@@ -134,22 +134,11 @@ impl Mapping {
     pub fn receive(&mut self, socket: &Socket) -> io::Result<Mapped> {
         let (address, most) = (self.memory.start() as u64, self.memory.bytes());
         let mut request = Request { address, length: most as u32, ..Request::default() };
-        let mut len = size_of::<Request>() as libc::socklen_t;
-        // SAFETY: pointer and length describe `request`; the kernel replaces pages only inside of the
-        // mapping that `self` owns, and no borrow of them is alive while `self` is borrowed mutably.
-        let done = unsafe {
-            libc::getsockopt(
-                socket.fd(),
-                libc::IPPROTO_TCP,
-                TCP_ZEROCOPY_RECEIVE,
-                (&raw mut request).cast(),
-                &raw mut len,
-            )
-        };
+        let option = (libc::IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE);
         self.mapped = 0;
-        if done != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        // SAFETY: `request` consists of integers; the kernel replaces pages only inside of the
+        // mapping that `self` owns, and no borrow of them is alive while `self` is borrowed mutably.
+        unsafe { read_option(socket.fd(), option, &mut request) }?;
         self.mapped = (request.length as usize).min(most);
         Ok(Mapped { mapped: self.mapped, skip: request.recv_skip_hint as usize })
     }

@@ -7,7 +7,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use super::ring::{Places, Ring};
 use super::{Copying, Shape, Side};
 use crate::engine::memory::Memory;
-use crate::engine::socket::Socket;
+use crate::engine::socket::{Socket, read_option};
 
 pub(super) fn socket() -> io::Result<Socket> {
     // SAFETY: takes numbers.
@@ -67,13 +67,8 @@ pub(super) fn in_force(socket: &Socket) -> io::Result<Copying> {
 pub(super) unsafe fn option<T>(socket: &Socket, name: libc::c_int) -> io::Result<T> {
     // SAFETY: any bytes are valid, says the caller.
     let mut value: T = unsafe { zeroed() };
-    let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointer and the length describe `value`, for which any bytes are valid.
-    let done = unsafe {
-        let value = (&raw mut value).cast();
-        libc::getsockopt(socket.fd(), libc::SOL_XDP, name, value, &raw mut len)
-    };
-    if done == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+    // SAFETY: the same.
+    unsafe { read_option(socket.fd(), (libc::SOL_XDP, name), &mut value) }.map(|_| value)
 }
 
 /// The rings of a socket.
