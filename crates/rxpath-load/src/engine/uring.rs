@@ -313,15 +313,8 @@ impl Buffers {
         };
         let layout = of(usize::from(count) * size_of::<BufRingEntry>());
         let data_layout = of(usize::from(count) * size);
-        Self {
-            entries: memory(layout).cast(),
-            layout,
-            data: memory(data_layout),
-            data_layout,
-            count,
-            size,
-            tail: 0,
-        }
+        let (entries, data) = (memory(layout).cast(), memory(data_layout));
+        Self { entries, layout, data, data_layout, count, size, tail: 0 }
     }
 
     /// The first bytes of a buffer.

@@ -108,13 +108,8 @@ pub struct ResponseReader {
 impl ResponseReader {
     /// For replies to `HEAD` (`bodiless`) or to any other method.
     pub fn new(bodiless: bool) -> Self {
-        Self {
-            state: State::Head,
-            reply: Reply::default(),
-            bodiless,
-            interim: false,
-            head: Vec::with_capacity(USUAL_HEAD_BYTES),
-        }
+        let (reply, head) = (Reply::default(), Vec::with_capacity(USUAL_HEAD_BYTES));
+        Self { state: State::Head, reply, bodiless, interim: false, head }
     }
 
     /// Forgets what was read: a new connection.

@@ -20,6 +20,8 @@
 //!
 //! A server that cannot serve it answers with a [frame](crate::tcp::frame) that says why, and closes.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Bytes of a preamble.
@@ -55,17 +57,7 @@ pub enum Kind {
 
 /// How bytes are handed to the kernel.
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SendMethod {
     /// `send`: copied from user memory.

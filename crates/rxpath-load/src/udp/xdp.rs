@@ -140,14 +140,8 @@ pub(crate) fn open(
     let has = format!("{} has {count} {word} queues", device.name);
     let queues = choose(&has, count, options.queue.unwrap_or(0), threads)?;
     let frame_bytes = frame_bytes(longest)?;
-    let mut shape = Shape {
-        side,
-        device: device.index,
-        queue: 0,
-        frames: options.frames(),
-        frame_bytes,
-        ring: options.ring(),
-    };
+    let (frames, ring) = (options.frames(), options.ring());
+    let mut shape = Shape { side, device: device.index, queue: 0, frames, frame_bytes, ring };
     let mut sockets = Vec::with_capacity(threads);
     let mut mode = options.mode;
     for queue in &queues {
@@ -160,14 +154,8 @@ pub(crate) fn open(
         };
         sockets.push(opened);
     }
-    let settings = XdpSettings {
-        device: device.name.clone(),
-        mode,
-        queues,
-        ring_entries: shape.ring,
-        frames_count: shape.frames,
-        frame_bytes,
-    };
+    let (device, ring_entries, frames_count) = (device.name.clone(), ring, frames);
+    let settings = XdpSettings { device, mode, queues, ring_entries, frames_count, frame_bytes };
     Ok(Opened { sockets, settings })
 }
 

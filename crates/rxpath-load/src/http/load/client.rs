@@ -389,12 +389,7 @@ impl<'a, W: Wire> Client<'a, W> {
         let target = self.pace.map_or(begun, |pace| {
             pace.due_before(self.now_ns.min(self.config.end_ns)).min(self.config.requests)
         });
-        Remains {
-            target,
-            begun,
-            in_flight: self.in_flight,
-            gave_up: self.gave_up,
-            sockets: self.wire.take_sockets(),
-        }
+        let (in_flight, gave_up) = (self.in_flight, self.gave_up);
+        Remains { target, begun, in_flight, gave_up, sockets: self.wire.take_sockets() }
     }
 }

@@ -69,12 +69,8 @@ impl FromStr for Url {
             _ => host.into(),
         };
         let slash = if target.starts_with('/') { "" } else { "/" };
-        Ok(Self {
-            host,
-            port: port.unwrap_or(80),
-            explicit_port: port.is_some(),
-            target: format!("{slash}{target}"),
-        })
+        let (explicit_port, target) = (port.is_some(), format!("{slash}{target}"));
+        Ok(Self { host, port: port.unwrap_or(80), explicit_port, target })
     }
 }
 

@@ -49,14 +49,8 @@ pub enum End {
 impl Conn {
     /// A new connection.
     pub fn new(socket: Socket, now_ns: u64) -> Self {
-        Self {
-            socket,
-            dialogue: Dialogue::default(),
-            pending: None,
-            end: End::Open,
-            since_ns: now_ns,
-            is_receiving: false,
-        }
+        let (dialogue, end) = (Dialogue::default(), End::Open);
+        Self { socket, dialogue, pending: None, end, since_ns: now_ns, is_receiving: false }
     }
 
     /// The socket's descriptor.
