@@ -301,12 +301,8 @@ pub(crate) fn evidence(read: &Read<'_>) -> WindowEvidence {
     let processed = spread.packets.iter().map(|cpu| cpu.packets).fold(0, u64::saturating_add);
     let tracked = before.tracked.as_ref().zip(now.tracked.as_ref());
     let tracked = tracked.map(|(before, now)| conntrack(before, now));
-    let beside = Beside {
-        carried: &carried,
-        by_cpu: &spread.packets,
-        tracked: tracked.as_ref(),
-        reasons: read.reasons,
-    };
+    let (by_cpu, reasons) = (&spread.packets, read.reasons);
+    let beside = Beside { carried: &carried, by_cpu, tracked: tracked.as_ref(), reasons };
     let ledger = Ledger {
         offered_packets: offered,
         sent_packets: offered,

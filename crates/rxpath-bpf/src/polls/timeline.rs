@@ -77,17 +77,8 @@ pub(super) fn event(bytes: &[u8]) -> Event {
         _ => (EventKind::Unknown, name),
     };
     let poll = what == EventKind::NapiPoll;
-    Event {
-        t_ns,
-        cpu,
-        what,
-        name,
-        number,
-        work: poll.then_some(work),
-        budget: poll.then_some(budget),
-        pid,
-        comm,
-    }
+    let (work, budget) = (poll.then_some(work), poll.then_some(budget));
+    Event { t_ns, cpu, what, name, number, work, budget, pid, comm }
 }
 
 /// A stretch of time on a CPU.

@@ -32,12 +32,8 @@ impl Latency {
             let histogram = since(&stage.latency_ns, before.map(|old| &old.latency_ns));
             let upper = |q: f64| histogram.quantile(q).map_or(0, |(_, high)| high);
             let name = stage.stage.word();
-            rows.push(LatencyRow {
-                stage: name.into(),
-                count: histogram.count(),
-                p50_ns: upper(0.5),
-                p99_ns: upper(0.99),
-            });
+            let (count, p50_ns, p99_ns) = (histogram.count(), upper(0.5), upper(0.99));
+            rows.push(LatencyRow { stage: name.into(), count, p50_ns, p99_ns });
             let sum = self.sums.entry(name.into()).or_default();
             sum.histogram_ns.add(&histogram);
             sum.sum_s += sum_s(stage) - before.map_or(0.0, sum_s);
