@@ -129,13 +129,9 @@ impl Shared {
         for tally in &tallies {
             tally.cpu.store(u32::MAX, Relaxed);
         }
-        Self {
-            stop: AtomicBool::new(false),
-            start_ns: AtomicU64::new(0),
-            began_ns: AtomicU64::new(0),
-            tallies,
-            cpu_before: Mutex::new(process_cpu_time()),
-        }
+        let (start_ns, began_ns) = (AtomicU64::new(0), AtomicU64::new(0));
+        let cpu_before = Mutex::new(process_cpu_time());
+        Self { stop: AtomicBool::new(false), start_ns, began_ns, tallies, cpu_before }
     }
 
     /// Counts the CPU time of the process from here on.

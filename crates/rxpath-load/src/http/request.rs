@@ -95,14 +95,9 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Reject> {
     let is_old = request.version == Some(0);
     let asked = Asked::read(request.headers, is_old)?;
     let method = method(request.method.unwrap_or_default())?;
-    Ok(Some(Head {
-        bytes: len,
-        method,
-        is_old,
-        keep_alive: asked.keep_alive,
-        body: asked.body(is_old)?,
-        expects_continue: asked.expects_continue && !is_old,
-    }))
+    let (keep_alive, body) = (asked.keep_alive, asked.body(is_old)?);
+    let expects_continue = asked.expects_continue && !is_old;
+    Ok(Some(Head { bytes: len, method, is_old, keep_alive, body, expects_continue }))
 }
 
 fn method(name: &str) -> Result<Method, Reject> {

@@ -22,14 +22,9 @@ pub(super) fn socket() -> io::Result<Socket> {
 pub(super) fn register(socket: &Socket, shape: Shape) -> io::Result<Memory> {
     let bytes = shape.frames as usize * shape.frame_bytes as usize;
     let memory = Memory::anonymous(bytes)?;
-    let region = libc::xdp_umem_reg {
-        addr: memory.start() as u64,
-        len: bytes as u64,
-        chunk_size: shape.frame_bytes,
-        headroom: 0,
-        flags: 0,
-        tx_metadata_len: 0,
-    };
+    let (addr, len, chunk_size) = (memory.start() as u64, bytes as u64, shape.frame_bytes);
+    let region =
+        libc::xdp_umem_reg { addr, len, chunk_size, headroom: 0, flags: 0, tx_metadata_len: 0 };
     socket.set_raw(libc::SOL_XDP, libc::XDP_UMEM_REG, &region)?;
     Ok(memory)
 }

@@ -103,8 +103,8 @@ fn drive<'a, W: Wire>(
         engine(&mut client)?;
     }
     let remains = client.remains();
-    let (meter, tally) = (client.meter, start.tally);
-    let (usage, waited) = meter.usage.end(tally);
+    let Meter { tally, usage, service, connect, lateness, rates, causes, .. } = client.meter;
+    let (usage, waited) = usage.end(tally);
     let thread = ThreadResult {
         usage,
         connections_count: plan.connections,
@@ -114,15 +114,5 @@ fn drive<'a, W: Wire>(
     };
     let ended_ns = started.map(|_| clock::now_ns());
     let span_ns = ended_ns.zip(started).map_or(0, |(end, start)| end.saturating_sub(start));
-    Ok(Report {
-        thread,
-        span_ns,
-        ended_ns,
-        remains,
-        service: meter.service,
-        connect: meter.connect,
-        lateness: meter.lateness,
-        rates: meter.rates,
-        causes: meter.causes,
-    })
+    Ok(Report { thread, span_ns, ended_ns, remains, service, connect, lateness, rates, causes })
 }

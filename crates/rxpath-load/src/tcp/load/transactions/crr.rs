@@ -276,12 +276,9 @@ pub(super) struct CrrPool<'p> {
 
 impl<'p> CrrPool<'p> {
     pub(super) fn new(plan: &'p Plan) -> Self {
-        Self {
-            shared: Shared::new(plan),
-            pending: (0..plan.slots).map(|_| None).collect(),
-            idle: (0..plan.slots as u32).rev().collect(),
-            paused_until_ns: 0,
-        }
+        let pending = (0..plan.slots).map(|_| None).collect();
+        let idle = (0..plan.slots as u32).rev().collect();
+        Self { shared: Shared::new(plan), pending, idle, paused_until_ns: 0 }
     }
 
     pub(super) fn poll(&mut self, client_thread: &mut ClientThread) -> io::Result<()> {
