@@ -176,12 +176,9 @@ impl SocketQueues {
         let full =
             |socket: &SocketQueue| socket.max_bytes as f64 / socket.limit_bytes.max(1) as f64;
         sockets.sort_by(|a, b| full(b).total_cmp(&full(a)).then(a.port.cmp(&b.port)));
-        Ok(Waited {
-            sockets,
-            looks_count: self.shared.udp.count(),
-            tcp_looks_count: self.shared.tcp.count(),
-            cpu: Duration::from_nanos(self.shared.cpu_ns.load(Ordering::Relaxed)),
-        })
+        let (udp, tcp) = (self.shared.udp.count(), self.shared.tcp.count());
+        let cpu = Duration::from_nanos(self.shared.cpu_ns.load(Ordering::Relaxed));
+        Ok(Waited { sockets, looks_count: udp, tcp_looks_count: tcp, cpu })
     }
 }
 

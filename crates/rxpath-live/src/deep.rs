@@ -126,15 +126,9 @@ fn look(length: Duration, programs: Programs) -> DeepSeen {
     programs.detach();
     let programs_cpu = programs.cpu().since(before);
     let verdict = seen.map(|seen| rxpath_diagnose::diagnose(&seen.evidence));
-    DeepSeen {
-        verdict: verdict.map_err(|error| error.to_string()),
-        cpu: own_cpu(),
-        uncharged: Duration::ZERO,
-        programs_cpu,
-        map_bytes,
-        refused: why_refused,
-        programs,
-    }
+    let verdict = verdict.map_err(|error| error.to_string());
+    let (cpu, uncharged, refused) = (own_cpu(), Duration::ZERO, why_refused);
+    DeepSeen { verdict, cpu, uncharged, programs_cpu, map_bytes, refused, programs }
 }
 
 #[cfg(test)]

@@ -175,13 +175,9 @@ impl Between {
             .threads
             .iter()
             .filter_map(|(tid, now)| Some((*tid, since(from.threads.get(tid)?, now, window_ns))));
-        Self {
-            window_ns: [from.t_ns, to.t_ns],
-            cpus: cpus.into_iter().map(one).collect(),
-            threads: threads.into_map(),
-            foreign,
-            device_cpus: Vec::new(),
-        }
+        let (cpus, threads) = (cpus.into_iter().map(one).collect(), threads.into_map());
+        let window_ns = [from.t_ns, to.t_ns];
+        Self { window_ns, cpus, threads, foreign, device_cpus: Vec::new() }
     }
 
     /// Length of the window.

@@ -178,14 +178,9 @@ fn by_plan(
     }
     let values = || points.iter().map(|point| point.irq_entry_us);
     let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
-    Ok(IrqCalibration {
-        irq_entry_us: values().sum::<f64>() / points.len() as f64,
-        interval_us: [low, high],
-        points,
-        cpu: Some(cpu),
-        kind: Some(kind),
-        source,
-    })
+    let irq_entry_us = values().sum::<f64>() / points.len() as f64;
+    let (interval_us, cpu, kind) = ([low, high], Some(cpu), Some(kind));
+    Ok(IrqCalibration { irq_entry_us, interval_us, points, cpu, kind, source })
 }
 
 /// A spin at each rate in turn, in rounds; by rate. Interrupts that arrive anyway alone are not a calibration.

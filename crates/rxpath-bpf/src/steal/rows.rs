@@ -42,14 +42,11 @@ impl<'a> StealRows<'a> {
             let busy = here().filter(|task| task.key.pid != 0).map(|task| task.charge.on_cpu_ns);
             let window_s = cpu.span_ns() as f64 / 1e9;
             let interrupts_per_s = if window_s > 0.0 { interrupts as f64 / window_s } else { 0.0 };
-            let facts = CpuFacts {
-                entry_us: calibration.at(interrupts_per_s),
-                interrupts_per_s,
-                busy_ns: busy.sum(),
-                window_s,
-                lost_s: cpu.lost_ns as f64 / 1e9,
-                unmatched: cpu.unmatched,
-            };
+            let (busy_ns, unmatched, lost_s) =
+                (busy.sum(), cpu.unmatched, cpu.lost_ns as f64 / 1e9);
+            let entry_us = calibration.at(interrupts_per_s);
+            let facts =
+                CpuFacts { entry_us, interrupts_per_s, busy_ns, window_s, lost_s, unmatched };
             cpus.insert(cpu.cpu, facts);
         }
         Self { window, ticks: ticks.iter().copied().collect(), cpus }
