@@ -31,11 +31,11 @@ use self::receivers::Alone;
 pub(crate) use self::short::SENDER_LIMIT;
 use super::evidence::SideSeen;
 use super::measurements::Measurements;
-use super::result::Worker;
 use super::side::SideMeasurements;
 use super::steadiness;
 use super::stolen;
 use super::window::{self, Span};
+use crate::output::Metrics;
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::testbed::window::Windowed;
@@ -51,7 +51,8 @@ pub struct Number {
 
 /// What a trial's evidence says of every receiver alike: where the softirq runs, how the load could be spread over CPUs
 /// and how it was.
-fn known(testbed: &dyn Testbed, raw: &Measurements, spans: &Spans) -> WindowEvidence {
+fn known(trial: TrialSources<'_>) -> WindowEvidence {
+    let TrialSources { testbed, raw, spans, .. } = trial;
     let (queues, rps_cpus) = testbed.queues().unzip();
     let settings = LoadSettings::deserialize(&raw.load.settings);
     let flows = settings.ok().map(|settings| settings.flows_count as u64);
@@ -102,6 +103,15 @@ struct Spans {
     serve: Span,
 }
 
+/// What the record of a trial is put together from.
+#[derive(Clone, Copy)]
+struct TrialSources<'a> {
+    variant: &'a Variant,
+    testbed: &'a dyn Testbed,
+    raw: &'a Measurements,
+    spans: &'a Spans,
+}
+
 /// What a protocol makes of a trial.
 struct Composed {
     ledger: Ledger,
@@ -130,13 +140,14 @@ pub fn compose(
     let span = |side: &SideMeasurements| window::span(&side.lines, from, to).unwrap_or_default();
     let spans = Spans { load: span(&raw.load), serve: span(&raw.serve) };
     let silent = silent(variant, [from, to], &raw);
+    let trial = TrialSources { variant, testbed, raw: &raw, spans: &spans };
     let mut made = match variant.protocol() {
-        Protocol::Udp => udp::compose(variant, testbed, &raw, &spans),
-        _ => tcp::compose(variant, testbed, &raw, &spans),
+        Protocol::Udp => udp::compose(trial),
+        _ => tcp::compose(trial),
     };
     made.ledger.reasons.clone_from(&raw.observed.reasons);
     let hooked = hooked(&raw, &made.ledger);
-    let metrics = metrics(variant, &made.evidence, &raw, &spans);
+    let metrics = metrics(trial, &made.evidence);
     let Grades { grade, noise, mut hosts } = grade::of(variant, testbed, &raw);
     receivers::put(&made.receivers, &mut hosts);
     let mut warnings = raw.warnings;
@@ -204,38 +215,18 @@ fn silent(variant: &Variant, [from, to]: [u64; 2], raw: &Measurements) -> Vec<Wa
         .collect()
 }
 
-/// A program's process, its threads and what it did in the window.
-type Program = (u32, Vec<Worker>, Span);
-
-/// The programs of both sides, one of each host.
-struct Programs {
-    loads: Vec<Program>,
-    serves: Vec<Program>,
-}
-
-fn programs(raw: &Measurements, spans: &Spans) -> Programs {
+/// What the programs of both sides showed, one of each host: the senders, then the receivers.
+fn programs(trial: TrialSources<'_>) -> [Vec<SideSeen<'_>>; 2] {
+    let TrialSources { raw, spans, .. } = trial;
     let [from, to] = raw.window.between.window_ns;
-    let one = |side: &SideMeasurements, span| (side.pid, side.result.workers(), span);
-    let of_side = |side: &SideMeasurements, whole: &Span| -> Vec<Program> {
+    [(&raw.load, &spans.load), (&raw.serve, &spans.serve)].map(|(side, whole)| {
         if side.parts.is_empty() {
-            return vec![one(side, whole.clone())];
+            return vec![SideSeen::of(side, whole.clone())];
         }
         let span =
             |part: &SideMeasurements| window::span(&part.lines, from, to).unwrap_or_default();
-        side.parts.iter().map(|(_, part)| one(part, span(part))).collect()
-    };
-    Programs { loads: of_side(&raw.load, &spans.load), serves: of_side(&raw.serve, &spans.serve) }
-}
-
-impl Programs {
-    /// What the senders showed, and the receivers.
-    fn seen(&self) -> (Vec<SideSeen<'_>>, Vec<SideSeen<'_>>) {
-        (seen(&self.loads), seen(&self.serves))
-    }
-}
-
-fn seen(programs: &[Program]) -> Vec<SideSeen<'_>> {
-    programs.iter().map(|(pid, threads, span)| SideSeen { span, threads, pid: *pid }).collect()
+        side.parts.iter().map(|(_, part)| SideSeen::of(part, span(part))).collect()
+    })
 }
 
 /// CPUs that the sender's and the receiver's threads kept busy over the window.
@@ -249,7 +240,7 @@ fn per_unit(
     names: [&str; 2],
     evidence: &WindowEvidence,
     (scale, rate): (f64, f64),
-    all: &mut BTreeMap<String, f64>,
+    all: &mut Metrics,
 ) {
     for (name, running) in names.into_iter().zip(running(evidence)) {
         if rate > 0.0 && running > 0.0 {
@@ -258,13 +249,9 @@ fn per_unit(
     }
 }
 
-fn metrics(
-    variant: &Variant,
-    evidence: &WindowEvidence,
-    raw: &Measurements,
-    spans: &Spans,
-) -> BTreeMap<String, f64> {
-    let mut all = BTreeMap::new();
+fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence) -> Metrics {
+    let TrialSources { variant, raw, .. } = trial;
+    let mut all = Metrics::new();
     for (side, result) in [("load", &raw.load.result), ("serve", &raw.serve.result)] {
         let own = result.external_metrics();
         all.extend(own.map(|(name, value)| (format!("{side}.{name}"), value)));
@@ -274,8 +261,8 @@ fn metrics(
             udp::metrics(evidence, raw, &mut all);
             without_rates_of_silent(variant, raw, &mut all);
         }
-        Protocol::Http => http::metrics(evidence, raw, spans, &mut all),
-        _ => tcp::metrics(variant, evidence, raw, spans, &mut all),
+        Protocol::Http => http::metrics(trial, evidence, &mut all),
+        _ => tcp::metrics(trial, evidence, &mut all),
     }
     if let Some(found) = &raw.observed.stolen {
         let size = variant.load.datagrams().map(|datagrams| f64::from(datagrams.size_bytes));
@@ -302,7 +289,7 @@ fn busy_cpus(between: &Between) -> Option<f64> {
 }
 
 /// The rate of a program of ours that printed too few lines is a gap, no zero.
-fn without_rates_of_silent(variant: &Variant, raw: &Measurements, all: &mut BTreeMap<String, f64>) {
+fn without_rates_of_silent(variant: &Variant, raw: &Measurements, all: &mut Metrics) {
     let [from, to] = raw.window.between.window_ns;
     let is_silent = |side: &SideMeasurements| window::span(&side.lines, from, to).is_none();
     if variant.serve.is_own_running() && is_silent(&raw.serve) {

@@ -4,21 +4,29 @@
 
 use rxpath_live::observe::Between;
 use rxpath_load::udp::result::ServeResult;
+use rxpath_load::usage::ThreadUsage;
 use rxpath_record::evidence::{SenderHost, SocketUse, ThreadUse, WindowEvidence};
 
 use super::line::Line;
-use super::result::Worker;
+use super::side::SideMeasurements;
 use super::window::{self, Span};
 use crate::testbed::window::Windowed;
 
 /// What one side showed in the window.
 pub struct SideSeen<'a> {
     /// Its span of the window.
-    pub span: &'a Span,
+    pub span: Span,
     /// Its threads, as its result lists them; empty for foreign programs.
-    pub threads: &'a [Worker],
+    pub threads: Vec<&'a ThreadUsage>,
     /// Its process, for programs that list no threads.
     pub pid: u32,
+}
+
+impl<'a> SideSeen<'a> {
+    /// Of a program that did this in the window.
+    pub fn of(program: &'a SideMeasurements, span: Span) -> Self {
+        Self { span, threads: program.result.workers(), pid: program.pid }
+    }
 }
 
 /// Puts the evidence of one trial together: what the programs, those that send and one of each receiver, and their hosts
@@ -26,7 +34,7 @@ pub struct SideSeen<'a> {
 /// interval lines.
 pub fn gather(
     window: &Windowed,
-    (loads, serves): (Vec<SideSeen<'_>>, Vec<SideSeen<'_>>),
+    [loads, serves]: [Vec<SideSeen<'_>>; 2],
     datagrams: Option<(&ServeResult, &[Line])>,
     known: WindowEvidence,
 ) -> WindowEvidence {
@@ -160,10 +168,9 @@ mod tests {
             apart: vec![vec![None, Some("gen2".into())]],
             ..Windowed::default()
         };
-        let span = Span::default();
-        let seen = || SideSeen { span: &span, threads: &[], pid: 7 };
+        let seen = || SideSeen { span: Span::default(), threads: Vec::new(), pid: 7 };
         let gather = |window: &Windowed| {
-            let both = (vec![seen(), seen()], vec![seen()]);
+            let both = [vec![seen(), seen()], vec![seen()]];
             super::gather(window, both, None, WindowEvidence::default())
         };
         let evidence = gather(&window);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_load::quantiles::Quantiles;
+use rxpath_load::usage::ThreadUsage;
 use rxpath_load::{http, tcp, udp};
 use rxpath_record::manifest::Trial;
 use serde::de::DeserializeOwned;
@@ -67,15 +68,6 @@ impl UdpServer {
         *record.pointer_mut("/settings/addr")? = "0.0.0.0:0".into();
         Self::deserialize(record).ok()
     }
-}
-
-/// A worker thread, as a workload names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Worker {
-    /// Thread id.
-    pub tid: i32,
-    /// CPU that it was asked onto.
-    pub asked_cpu: Option<u32>,
 }
 
 impl WorkloadResult {
@@ -161,28 +153,19 @@ impl WorkloadResult {
     }
 
     /// The worker threads that it lists; none of a third-party program.
-    pub fn workers(&self) -> Vec<Worker> {
-        macro_rules! workers {
-            ($result:expr) => {
-                $result
-                    .threads
-                    .iter()
-                    .map(|thread| Worker {
-                        tid: thread.usage.tid,
-                        asked_cpu: thread.usage.asked_cpu,
-                    })
-                    .collect()
-            };
+    pub fn workers(&self) -> Vec<&ThreadUsage> {
+        fn of<T: AsRef<ThreadUsage>>(threads: &[T]) -> Vec<&ThreadUsage> {
+            threads.iter().map(AsRef::as_ref).collect()
         }
         match self {
             Self::None | Self::External(_) => Vec::new(),
-            Self::UdpLoad(it) => workers!(it),
-            Self::UdpServe(it) => workers!(it),
-            Self::Stream(it) => workers!(it),
-            Self::Transactions(it) => workers!(it),
-            Self::TcpServe(it) => workers!(it),
-            Self::HttpLoad(it) => workers!(it),
-            Self::HttpServe(it) => workers!(it),
+            Self::UdpLoad(it) => of(&it.threads),
+            Self::UdpServe(it) => of(&it.threads),
+            Self::Stream(it) => of(&it.threads),
+            Self::Transactions(it) => of(&it.threads),
+            Self::TcpServe(it) => of(&it.threads),
+            Self::HttpLoad(it) => of(&it.threads),
+            Self::HttpServe(it) => of(&it.threads),
         }
     }
 }

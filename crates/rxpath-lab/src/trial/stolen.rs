@@ -17,6 +17,7 @@ use rxpath_record::stolen::{CpuPaid, StolenCpuTime, VictimRecord};
 
 use super::victim::{Running, Victim};
 use crate::error::LabError;
+use crate::output::Metrics;
 
 /// Tasks with less time than this share of the window are one row.
 const LITTLE: f64 = 0.001;
@@ -156,11 +157,7 @@ pub struct DeliveredTraffic<'a> {
 }
 
 /// The metrics that follow: what the victim got, and what the traffic cost.
-pub fn metrics(
-    stolen: &StolenCpuTime,
-    moved: DeliveredTraffic<'_>,
-    all: &mut BTreeMap<String, f64>,
-) {
+pub fn metrics(stolen: &StolenCpuTime, moved: DeliveredTraffic<'_>, all: &mut Metrics) {
     let mut put = |name: &str, value: f64| {
         if value.is_finite() {
             all.insert(name.into(), value);

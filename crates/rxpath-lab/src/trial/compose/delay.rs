@@ -1,11 +1,10 @@
 //! One-way delays, as far as the clocks of the two hosts allow them.
 
-use std::collections::BTreeMap;
-
 use rxpath_core::Warning;
 use rxpath_load::quantiles::Quantiles;
 use rxpath_load::udp::result::ServeResult;
 
+use crate::output::Metrics;
 use crate::testbed::hosts::delay::DelayError;
 
 /// A delay is given if its bound is at most this share of its median.
@@ -27,7 +26,7 @@ fn bound_us(error: DelayError) -> f64 {
     error.bound_ns as f64 / 1e3
 }
 
-pub(super) fn metrics(served: &ServeResult, error: DelayError, all: &mut BTreeMap<String, f64>) {
+pub(super) fn metrics(served: &ServeResult, error: DelayError, all: &mut Metrics) {
     if let Some((delay, median_us)) = given(served, error) {
         all.insert("one_way_delay_p50_us".into(), median_us);
         all.insert("one_way_delay_p99_us".into(), delay.p99 + shift_us(error));
@@ -77,13 +76,13 @@ mod tests {
 
     #[test]
     fn a_delay_is_given_as_far_as_the_clocks_are_known() {
-        let mut all = BTreeMap::new();
+        let mut all = Metrics::new();
         metrics(&served(100.0), DelayError::default(), &mut all);
         assert_eq!(
             all.keys().map(String::as_str).collect::<Vec<_>>(),
             ["one_way_delay_p50_us", "one_way_delay_p99_us"]
         );
-        let mut all = BTreeMap::new();
+        let mut all = Metrics::new();
         let known = DelayError { shift_ns: -20_000, bound_ns: 40_000 };
         metrics(&served(100.0), known, &mut all);
         assert_eq!((all["one_way_delay_p50_us"], all["one_way_delay_p99_us"]), (80.0, 170.0));
@@ -93,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_delay_smaller_than_twice_its_bound_is_refused_with_both_numbers() {
-        let (mut all, coarse) = (BTreeMap::new(), DelayError { shift_ns: 0, bound_ns: 60_000 });
+        let (mut all, coarse) = (Metrics::new(), DelayError { shift_ns: 0, bound_ns: 60_000 });
         metrics(&served(100.0), coarse, &mut all);
         assert!(!all.contains_key("one_way_delay_p50_us"));
         assert!(!all.contains_key("one_way_delay_bound_us"), "the bound of nothing");
@@ -105,7 +104,7 @@ mod tests {
     #[test]
     fn datagrams_from_the_future_void_the_delay() {
         let early = ServeResult { early_packets: 3, ..served(1_000.0) };
-        let (mut all, error) = (BTreeMap::new(), DelayError { shift_ns: 0, bound_ns: 1 });
+        let (mut all, error) = (Metrics::new(), DelayError { shift_ns: 0, bound_ns: 1 });
         metrics(&early, error, &mut all);
         assert!(!all.contains_key("one_way_delay_p50_us"));
         assert!(refused(&early, error).unwrap().text.contains("3 datagrams came before"));

@@ -1,21 +1,15 @@
 //! The metrics of a trial of HTTP, of our client and server or of third-party programs.
 
-use std::collections::BTreeMap;
-
 use rxpath_record::evidence::WindowEvidence;
 
 use super::tcp::per_second_of_the_client;
 use super::times::{foreign_times, times};
-use super::{Spans, per_unit};
-use crate::trial::measurements::Measurements;
+use super::{TrialSources, per_unit};
+use crate::output::Metrics;
 use crate::trial::result::WorkloadResult;
 
-pub(super) fn metrics(
-    evidence: &WindowEvidence,
-    raw: &Measurements,
-    spans: &Spans,
-    all: &mut BTreeMap<String, f64>,
-) {
+pub(super) fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence, all: &mut Metrics) {
+    let TrialSources { raw, spans, .. } = trial;
     let Some(rps) = per_second_of_the_client(raw, spans).or(all.get("load.mean_rps").copied())
     else {
         return;

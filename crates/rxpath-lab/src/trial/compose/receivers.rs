@@ -17,8 +17,9 @@ use rxpath_record::verdict::{DiagnosisVerdict, Stage};
 use serde::Deserialize;
 
 use super::datagrams::{ledger_input, path};
-use super::{Spans, known, programs};
+use super::{TrialSources, known, programs};
 use crate::hosts::pairs::HostPairs;
+use crate::output::Metrics;
 use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
 use crate::trial::evidence::{SideSeen, gather};
@@ -42,7 +43,7 @@ pub(super) struct Alone {
 #[derive(Default)]
 pub(super) struct Reached {
     /// What it did, by the names of the trial's metrics.
-    pub metrics: BTreeMap<String, f64>,
+    pub metrics: Metrics,
     /// Its rate as a share of its target; without a target, of the highest rate of a receiver.
     pub ratio: f64,
     /// 99th percentile of the times of its clients; 0 of none.
@@ -52,10 +53,7 @@ pub(super) struct Reached {
 /// A trial of which the parts of its receivers are taken.
 #[derive(Clone, Copy)]
 pub(super) struct Whole<'a> {
-    pub variant: &'a Variant,
-    pub testbed: &'a dyn Testbed,
-    pub raw: &'a Measurements,
-    pub spans: &'a Spans,
+    pub trial: TrialSources<'a>,
     /// Who sends to whom.
     pub pairs: &'a HostPairs,
     /// The counters over the whole trial.
@@ -132,13 +130,13 @@ fn delivered(serve: &WorkloadResult, sender: usize, senders: usize) -> Option<u6
 
 /// What each of several receivers showed; nothing where there is one, and where some have no counters of their own.
 pub(super) fn each(whole: Whole<'_>, pairs: &[PairPackets]) -> Vec<Alone> {
-    let parts = &whole.raw.serve.parts;
+    let parts = &whole.trial.raw.serve.parts;
     let all: Option<Vec<Alone>> = (0..parts.len()).map(|it| alone(whole, it, pairs)).collect();
     all.unwrap_or_default()
 }
 
 fn alone(whole: Whole<'_>, index: usize, pairs: &[PairPackets]) -> Option<Alone> {
-    let Whole { variant, testbed, raw, .. } = whole;
+    let TrialSources { variant, testbed, raw, .. } = whole.trial;
     let (name, part) = raw.serve.parts.get(index)?;
     let moved = whole.moved.of_receiver(name)?;
     let offered = pairs.iter().filter(|pair| pair.receiver == *name);
@@ -166,16 +164,15 @@ fn reasoned(variant: &Variant, raw: &Measurements, index: usize) -> Option<Vec<R
 }
 
 fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<WindowEvidence> {
-    let Whole { testbed, raw, spans, .. } = whole;
+    let raw = whole.trial.raw;
     let (name, part) = raw.serve.parts.get(index)?;
-    let programs = programs(raw, spans);
-    let (loads, serves) = programs.seen();
-    let (_, _, span) = programs.serves.get(index)?;
+    let [loads, mut serves] = programs(whole.trial);
+    let own = serves.swap_remove(index);
     let senders = whole.pairs.senders_of(index);
     let window = raw.window.alone(index, &senders);
     let share = ledger.offered_packets as f64 / whole.ledger.offered_packets.max(1) as f64;
     let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
-    let known = known(testbed, raw, spans);
+    let known = known(whole.trial);
     let spread = known.spread.clone().map(|all| CpuDistribution {
         flows: senders.first().and_then(|sender| flows_of(whole, *sender)),
         packets: packets_by_cpu(&moved),
@@ -185,19 +182,18 @@ fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<WindowEvi
         target_pps: whole.evidence.target_pps.map(|all| all * share),
         segments_per_send: whole.evidence.segments_per_send,
         offered_pps: whole.evidence.offered_pps * share,
-        delivered_pps: span.per_second(span.done),
+        delivered_pps: own.span.per_second(own.span.done),
         spread,
         ledger: ledger.clone(),
         ..known
     };
     let datagrams = part.result.udp_serve().map(|serve| (serve, part.lines.as_slice()));
-    let own = serves.into_iter().skip(index).take(1).collect();
-    Some(gather(&window, (of_senders(loads, &senders), own), datagrams, known))
+    Some(gather(&window, [of_senders(loads, &senders), vec![own]], datagrams, known))
 }
 
 /// Flows of a sender to each of its receivers, which its flows take in turn.
 fn flows_of(whole: Whole<'_>, sender: usize) -> Option<u64> {
-    let load = &whole.raw.load;
+    let load = &whole.trial.raw.load;
     let settings = load.parts.get(sender).map_or(&load.settings, |(_, part)| &part.settings);
     let flows = LoadSettings::deserialize(settings).ok()?.flows_count as u64;
     Some(flows / whole.pairs.receivers_of(sender).len().max(1) as u64)

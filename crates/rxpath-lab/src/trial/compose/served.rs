@@ -1,7 +1,5 @@
 //! Several senders and receivers of TCP and HTTP: what each pair of them got done, and how far each receiver came.
 
-use std::collections::BTreeMap;
-
 use rxpath_core::PathSide;
 use rxpath_live::counted::packets_by_cpu;
 use rxpath_record::counters::Moved;
@@ -12,8 +10,9 @@ use rxpath_stats::quantile::needed_values;
 
 use super::receivers::{Alone, Reached, Whole, of_senders};
 use super::times::times;
-use super::{known, programs};
+use super::{TrialSources, known, programs};
 use crate::hosts::pairs::HostPairs;
+use crate::output::Metrics;
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
@@ -90,7 +89,7 @@ fn rate(protocol: Protocol, span: &Span) -> f64 {
 
 /// What each of several receivers showed; nothing where there is one, and where some have no counters of their own.
 pub(super) fn each(whole: Whole<'_>, input: &SegmentInput) -> Vec<Alone> {
-    let parts = whole.raw.serve.parts.len();
+    let parts = whole.trial.raw.serve.parts.len();
     let all: Option<Vec<Alone>> =
         reached(whole).into_iter().zip(0..parts).map(|it| alone(whole, input, it)).collect();
     all.unwrap_or_default()
@@ -101,7 +100,7 @@ fn alone(
     input: &SegmentInput,
     (reached, index): (Reached, usize),
 ) -> Option<Alone> {
-    let (name, receiver) = whole.raw.serve.parts.get(index)?;
+    let (name, receiver) = whole.trial.raw.serve.parts.get(index)?;
     let moved = whole.moved.of_receiver(name)?;
     let share = arrived(input, &moved) / arrived(input, whole.moved).max(1.0);
     let ledger = whole.ledger.of_receiving_host(&input_of(input, receiver), &moved, share);
@@ -134,16 +133,15 @@ fn evidence(
     (index, share): (usize, f64),
     ledger: &Ledger,
 ) -> Option<WindowEvidence> {
-    let Whole { testbed, raw, spans, .. } = whole;
+    let raw = whole.trial.raw;
     let (name, _) = raw.serve.parts.get(index)?;
-    let programs = programs(raw, spans);
-    let (loads, serves) = programs.seen();
+    let [loads, mut serves] = programs(whole.trial);
     let senders = whole.pairs.senders_of(index);
     let window = raw.window.alone(index, &senders);
     let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
     let seconds = window.between.seconds();
     let arrived_pps = if seconds > 0.0 { arrived(input, &moved) / seconds } else { 0.0 };
-    let known = known(testbed, raw, spans);
+    let known = known(whole.trial);
     let packets = packets_by_cpu(&moved);
     let known = WindowEvidence {
         offered_pps: whole.evidence.offered_pps * share,
@@ -153,20 +151,20 @@ fn evidence(
         ledger: ledger.clone(),
         ..known
     };
-    let serves = serves.into_iter().skip(index).take(1).collect();
-    Some(gather(&window, (of_senders(loads, &senders), serves), None, known))
+    let own = vec![serves.swap_remove(index)];
+    Some(gather(&window, [of_senders(loads, &senders), own], None, known))
 }
 
 /// How far each receiver came.
 fn reached(whole: Whole<'_>) -> Vec<Reached> {
-    let Whole { variant, raw, .. } = whole;
+    let TrialSources { variant, raw, .. } = whole.trial;
     let metric = variant.protocol().main_metric();
     let parts = 0..raw.serve.parts.len();
     let of_receiver = |index| metrics(variant.protocol(), raw, (whole.pairs, index));
     let all: Vec<_> = parts.map(of_receiver).collect();
     let highest =
         all.iter().filter_map(|(metrics, _)| metrics.get(metric).copied()).fold(0.0, f64::max);
-    let one = |(metrics, target): (BTreeMap<String, f64>, Option<f64>)| {
+    let one = |(metrics, target): (Metrics, Option<f64>)| {
         let target = target.filter(|target| *target > 0.0).unwrap_or(highest);
         // A receiver whose rate is not known, in a window with fewer than two of its lines, is not the one that limits.
         let rate = metrics.get(metric).copied().unwrap_or(target);
@@ -183,12 +181,12 @@ fn metrics(
     protocol: Protocol,
     raw: &Measurements,
     (pairs, receiver): (&HostPairs, usize),
-) -> (BTreeMap<String, f64>, Option<f64>) {
+) -> (Metrics, Option<f64>) {
     let senders = 0..raw.load.parts.len();
     let clients: Vec<&SideMeasurements> =
         senders.filter_map(|sender| client(&raw.load, pairs, (sender, receiver))).collect();
     let result = several::result_of(&clients);
-    let mut all = BTreeMap::new();
+    let mut all = Metrics::new();
     times(&result, &mut all);
     all.extend(result.done().map(|(_, errors)| ("errors_count".to_owned(), errors as f64)));
     let [from, to] = raw.window.between.window_ns;
@@ -332,7 +330,7 @@ mod tests {
         let (slow, _) = metrics(Protocol::Http, &raw, (&pairs, 1));
         assert_eq!((fast["achieved_rps"], slow["achieved_rps"], target), (1_000.0, 600.0, None));
         assert_eq!((fast["errors_count"], slow["errors_count"]), (4.0, 4.0));
-        let p99 = |of: &BTreeMap<String, f64>| of["response_time_p99_us"];
+        let p99 = |of: &Metrics| of["response_time_p99_us"];
         assert!(p99(&fast) < 60.0 && p99(&slow) > 8_000.0, "{fast:?} {slow:?}");
     }
 
@@ -355,16 +353,8 @@ mod tests {
         let (moved, ledger, pairs) = (Moved::default(), Ledger::default(), HostPairs::all(2, 2));
         let (spans, all) =
             (Spans { load: Span::default(), serve: Span::default() }, WindowEvidence::default());
-        let whole = Whole {
-            variant,
-            testbed: &testbed,
-            raw: &raw,
-            spans: &spans,
-            pairs: &pairs,
-            moved: &moved,
-            ledger: &ledger,
-            evidence: &all,
-        };
+        let trial = TrialSources { variant, testbed: &testbed, raw: &raw, spans: &spans };
+        let whole = Whole { trial, pairs: &pairs, moved: &moved, ledger: &ledger, evidence: &all };
         let machines = |receiver: usize| -> Vec<String> {
             let one = evidence(whole, &SegmentInput::default(), (receiver, 0.5), &ledger).unwrap();
             one.sender_hosts.into_iter().map(|host| host.name).collect()

@@ -1,7 +1,5 @@
 //! A trial over TCP: its ledger in segments, its evidence, and the metrics of streams and of requests with replies.
 
-use std::collections::BTreeMap;
-
 use rxpath_core::{PathSide, Warning};
 use rxpath_load::pace::Pacing;
 use rxpath_record::counters::Moved;
@@ -10,19 +8,15 @@ use rxpath_record::ledger::{Ledger, OwnSegments, SegmentInput, segments_between}
 
 use super::receivers::Whole;
 use super::times::{foreign_times, times};
-use super::{Composed, Spans, known, per_unit, programs, served};
+use super::{Composed, Spans, TrialSources, known, per_unit, programs, served};
+use crate::output::Metrics;
 use crate::scenario::spec::{Protocol, Variant};
-use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
 use crate::trial::measurements::Measurements;
 
 /// Ledger and evidence of a trial over TCP.
-pub(super) fn compose(
-    variant: &Variant,
-    testbed: &dyn Testbed,
-    raw: &Measurements,
-    spans: &Spans,
-) -> Composed {
+pub(super) fn compose(trial: TrialSources<'_>) -> Composed {
+    let TrialSources { variant, testbed, raw, .. } = trial;
     let moved = raw.counters[1].since(&raw.counters[0]);
     let input = SegmentInput {
         path: super::path(testbed, &raw.hooks),
@@ -37,24 +31,15 @@ pub(super) fn compose(
         delivered_pps,
         polling_sides: polling(variant),
         ledger: ledger.clone(),
-        ..known(testbed, raw, spans)
+        ..known(trial)
     };
-    let evidence = gather(&raw.window, programs(raw, spans).seen(), None, known);
+    let evidence = gather(&raw.window, programs(trial), None, known);
     let warnings = retransmitted(&moved).filter(|ratio| *ratio > MANY).map(|ratio| {
         let text = format!("{:.1} % of the segments were sent again", ratio * 100.0);
         Warning::new("retransmissions", text).because("segments were lost, or thought lost")
     });
     let pairs = testbed.pairs();
-    let whole = Whole {
-        variant,
-        testbed,
-        raw,
-        spans,
-        pairs: &pairs,
-        moved: &moved,
-        ledger: &ledger,
-        evidence: &evidence,
-    };
+    let whole = Whole { trial, pairs: &pairs, moved: &moved, ledger: &ledger, evidence: &evidence };
     let receivers = served::each(whole, &input);
     Composed {
         ledger,
@@ -119,13 +104,8 @@ pub(super) fn per_second_of_the_client(raw: &Measurements, spans: &Spans) -> Opt
     own.map(|(_, span)| span.per_second(span.done))
 }
 
-pub(super) fn metrics(
-    variant: &Variant,
-    evidence: &WindowEvidence,
-    raw: &Measurements,
-    spans: &Spans,
-    all: &mut BTreeMap<String, f64>,
-) {
+pub(super) fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence, all: &mut Metrics) {
+    let TrialSources { variant, raw, spans, .. } = trial;
     if variant.protocol() == Protocol::TcpStream {
         stream(evidence, raw, spans, all);
     } else {
@@ -136,12 +116,7 @@ pub(super) fn metrics(
     }
 }
 
-fn stream(
-    evidence: &WindowEvidence,
-    raw: &Measurements,
-    spans: &Spans,
-    all: &mut BTreeMap<String, f64>,
-) {
+fn stream(evidence: &WindowEvidence, raw: &Measurements, spans: &Spans, all: &mut Metrics) {
     let is_told = raw.serve.own_lines && spans.serve.seconds() > 0.0;
     let own = is_told.then(|| spans.serve.per_second(spans.serve.done) * 8.0);
     let theirs = ["serve.delivered_bps", "load.delivered_bps"];
@@ -151,12 +126,7 @@ fn stream(
     per_unit(names, evidence, (1e9, bps / 8.0 / 1024.0), all);
 }
 
-fn transactions(
-    evidence: &WindowEvidence,
-    raw: &Measurements,
-    spans: &Spans,
-    all: &mut BTreeMap<String, f64>,
-) {
+fn transactions(evidence: &WindowEvidence, raw: &Measurements, spans: &Spans, all: &mut Metrics) {
     let errors = raw.load.result.done().map(|(_, errors)| errors as f64);
     all.extend(errors.map(|errors| ("errors_count".to_owned(), errors)));
     times(&raw.load.result, all);
@@ -223,7 +193,7 @@ mod tests {
         });
         let load = SideMeasurements { result, ..SideMeasurements::default() };
         let raw = Measurements { load, ..Measurements::default() };
-        let mut all = BTreeMap::new();
+        let mut all = Metrics::new();
         transactions(&WindowEvidence::default(), &raw, &Spans::default(), &mut all);
         assert_eq!(all, [("errors_count".to_owned(), 5.0)].into());
     }

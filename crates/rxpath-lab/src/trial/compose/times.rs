@@ -1,10 +1,9 @@
 //! The times of clients: which quantiles of them a trial has.
 
-use std::collections::BTreeMap;
-
 use rxpath_core::Warning;
 use rxpath_stats::quantile::needed_values;
 
+use crate::output::Metrics;
 use crate::trial::result::WorkloadResult;
 
 /// Quantiles of a trial, with the share of its times above them.
@@ -14,7 +13,7 @@ const TIMES: [&str; 2] = ["service_time", "response_time"];
 
 /// A client's times as `service_time_p50_us` and so on, without quantiles that rest on too few. They are of the whole
 /// trial.
-pub(super) fn times(result: &WorkloadResult, all: &mut BTreeMap<String, f64>) {
+pub(super) fn times(result: &WorkloadResult, all: &mut Metrics) {
     for (name, found) in TIMES.into_iter().zip(result.times()) {
         let Some(found) = found else { continue };
         all.insert(format!("{name}_mean_us"), found.mean);
@@ -51,7 +50,7 @@ const FOREIGN: [(&str, &str); 3] = [
 ];
 
 /// Adds a foreign client's times under our names.
-pub(super) fn foreign_times(all: &mut BTreeMap<String, f64>) {
+pub(super) fn foreign_times(all: &mut Metrics) {
     for (theirs, ours) in FOREIGN {
         if let Some(value) = all.get(theirs).copied() {
             all.entry(ours.into()).or_insert(value);
@@ -74,7 +73,7 @@ mod tests {
                 service_time_us: Some(quantiles),
                 ..TransactionsResult::default()
             });
-            let mut all = BTreeMap::new();
+            let mut all = Metrics::new();
             times(&result, &mut all);
             let names = ["p50", "p90", "p99", "p999"].into_iter();
             let there = names.filter(|name| all.contains_key(&format!("service_time_{name}_us")));

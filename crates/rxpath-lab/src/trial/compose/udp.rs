@@ -10,21 +10,17 @@ use rxpath_record::ledger::{Balance, Figure, Ledger, LedgerInput, Reasoned, Rece
 use super::datagrams::{ledger_input, path};
 use super::delay;
 use super::receivers::{self, Whole};
-use super::{Composed, Spans, known, programs};
+use super::{Composed, Spans, TrialSources, known, programs};
+use crate::output::Metrics;
 use crate::scenario::spec::Variant;
-use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
 use crate::trial::measurements::Measurements;
 use crate::trial::waiting;
 use crate::trial::window::Span;
 
 /// Ledger and evidence of a UDP trial.
-pub(super) fn compose(
-    variant: &Variant,
-    testbed: &dyn Testbed,
-    raw: &Measurements,
-    spans: &Spans,
-) -> Composed {
+pub(super) fn compose(trial: TrialSources<'_>) -> Composed {
+    let TrialSources { variant, testbed, raw, spans } = trial;
     let (sent, served) = (raw.load.result.udp_load(), raw.serve.result.udp_serve());
     let moved = raw.counters[1].since(&raw.counters[0]);
     let mut input = ledger_input(variant, path(testbed, raw), (sent, served), &moved);
@@ -43,22 +39,13 @@ pub(super) fn compose(
         conntrack: raw.conntrack.map(|[before, after]| conntrack(&before, &after)),
         probed: raw.probed.clone(),
         ledger: ledger.clone(),
-        ..known(testbed, raw, spans)
+        ..known(trial)
     };
     let by_receiver = served.map(|serve| (serve, raw.serve.lines.as_slice()));
-    let evidence = gather(&raw.window, programs(raw, spans).seen(), by_receiver, known);
+    let evidence = gather(&raw.window, programs(trial), by_receiver, known);
     let blocked = sent.is_some_and(|load| load.blocked_s > 0.0);
-    let pairs = receivers::pairs(testbed, raw);
-    let whole = Whole {
-        variant,
-        testbed,
-        raw,
-        spans,
-        pairs: &testbed.pairs(),
-        moved: &moved,
-        ledger: &ledger,
-        evidence: &evidence,
-    };
+    let (hosts, pairs) = (testbed.pairs(), receivers::pairs(testbed, raw));
+    let whole = Whole { trial, pairs: &hosts, moved: &moved, ledger: &ledger, evidence: &evidence };
     let receivers = receivers::each(whole, &pairs);
     let mut warnings = warnings(served);
     warnings.extend(served.and_then(|served| delay::refused(served, raw.delay_error)));
@@ -94,11 +81,7 @@ fn rates(input: &LedgerInput, ledger: &Ledger, spans: &Spans) -> [f64; 2] {
 }
 
 /// The metrics that only datagrams have.
-pub(super) fn metrics(
-    evidence: &WindowEvidence,
-    raw: &Measurements,
-    all: &mut std::collections::BTreeMap<String, f64>,
-) {
+pub(super) fn metrics(evidence: &WindowEvidence, raw: &Measurements, all: &mut Metrics) {
     if let Some(served) = raw.serve.result.udp_serve() {
         delay::metrics(served, raw.delay_error, all);
     }
