@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
-use std::thread::ScopedJoinHandle;
+use std::thread;
 use std::time::Duration;
 
 use rxpath_host::read::nic::losses::CardCounters;
@@ -101,7 +101,7 @@ pub fn each_at_once<T: Send>(
             };
             let threads: Vec<_> =
                 some.iter().map(|host| scope.spawn(move || start(host))).collect();
-            threads.into_iter().map(joined).collect()
+            threads.into_iter().map(|thread| joined(thread.join())).collect()
         });
         all.extend(found);
     }
@@ -109,8 +109,8 @@ pub fn each_at_once<T: Send>(
 }
 
 /// What a thread found that dealt with one host or pair.
-pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, LabError>>) -> Result<T, LabError> {
-    thread.join().unwrap_or_else(|_| {
+pub(super) fn joined<T>(found: thread::Result<Result<T, LabError>>) -> Result<T, LabError> {
+    found.unwrap_or_else(|_| {
         Err(LabError::Internal { what: "a thread that dealt with a host panicked".into() })
     })
 }
@@ -212,7 +212,7 @@ fn over_ssh(
             Err(no_start) if is_throttled(&no_start) && attempt < ATTEMPTS => {
                 attempt += 1;
                 // why: sshd drops connections beyond MaxStartups until others have logged in.
-                std::thread::sleep(BACK_OFF * attempt);
+                thread::sleep(BACK_OFF * attempt);
             }
             Err(no_start) => {
                 let place = ssh::not_stored(&no_start.printed);

@@ -1,12 +1,14 @@
 //! Probes of the path before anything is measured on it: whether each receiver's port is open, on which device packets come,
 //! over how many hops, and how large they may be.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::thread;
 use std::time::Duration;
 
 use rand::RngExt;
+use rxpath_core::IntoMap;
 use rxpath_host::lab::probe::ORDINARY_HOPS;
 use rxpath_record::counters::Snapshot;
 use serde::de::DeserializeOwned;
@@ -83,17 +85,9 @@ impl Hosts {
     /// Does the same, and says what is wrong: of a pair the first fault. Pairs that have no host in common are probed at the
     /// same time.
     pub fn probed(&self, ports: &BTreeSet<ProbedPort>) -> Vec<HostFault> {
-        let mut failed = Vec::new();
-        for round in rounds(&self.pairs) {
-            let found: Vec<_> = std::thread::scope(|scope| {
-                let start = |pair: (usize, usize)| {
-                    (pair, scope.spawn(move || self.probe_pair(pair, ports)))
-                };
-                let threads: Vec<_> = round.into_iter().map(start).collect();
-                threads.into_iter().map(|(pair, thread)| (pair, joined(thread))).collect()
-            });
-            failed.extend(found.into_iter().filter_map(|(pair, one)| Some((pair, one.err()?))));
-        }
+        let found = self.in_rounds(|pair| self.probe_pair(pair, ports));
+        let failed: Vec<_> =
+            found.filter_map(|(pair, one)| Some((pair, joined(one).err()?))).collect();
         let pairs: Vec<(usize, usize)> = failed.iter().map(|(pair, _)| *pair).collect();
         let mut faults: Vec<HostFault> = Vec::new();
         for ((sender, receiver), error) in failed {
@@ -116,21 +110,28 @@ impl Hosts {
     /// clock is ahead, at an instant of the sender's.
     pub fn clocks_over_path(&self, port: u16) -> Vec<PathClock> {
         let port = ProbedPort { tcp: false, port };
+        let found = self.in_rounds(|pair| self.clock_over_path(pair, port));
+        let panicked = |_| Err(PathFault::Missing("its thread panicked".into()));
         // In the order of the pairs.
-        let mut all = BTreeMap::new();
-        for round in rounds(&self.pairs) {
-            std::thread::scope(|scope| {
-                let start = |pair: (usize, usize)| {
-                    (pair, scope.spawn(move || self.clock_over_path(pair, port)))
-                };
-                let threads: Vec<_> = round.into_iter().map(start).collect();
-                for (pair, thread) in threads {
-                    let panicked = |_| Err(PathFault::Missing("its thread panicked".into()));
-                    all.insert(pair, thread.join().unwrap_or_else(panicked));
-                }
-            });
-        }
+        let all = found.map(|(pair, one)| (pair, one.unwrap_or_else(panicked))).into_map();
         all.into_values().collect()
+    }
+
+    /// Does the work for each pair, at the same time for those that have no host in common. A round of pairs begins when the
+    /// results of the one before are taken.
+    fn in_rounds<T: Send>(
+        &self,
+        work: impl Fn((usize, usize)) -> T + Sync,
+    ) -> impl Iterator<Item = ((usize, usize), thread::Result<T>)> {
+        rounds(&self.pairs).into_iter().flat_map(move |round| {
+            thread::scope(|scope| {
+                let work = &work;
+                let start = |pair: (usize, usize)| (pair, scope.spawn(move || work(pair)));
+                let threads: Vec<_> = round.into_iter().map(start).collect();
+                let found = threads.into_iter().map(|(pair, thread)| (pair, thread.join()));
+                found.collect::<Vec<_>>()
+            })
+        })
     }
 
     fn clock_over_path(&self, (sender, receiver): (usize, usize), port: ProbedPort) -> PathClock {
@@ -327,13 +328,13 @@ impl<'a> Path<'a> {
         };
         let before = counted()?;
         // why: counts what else passes in the time that the probes will take.
-        std::thread::sleep(BURST_TIME);
+        thread::sleep(BURST_TIME);
         let idle = counted()?;
         let sizes = vec![SMALL; BURST as usize];
         let burst = self.probes((String::new(), self.ends.hops), sizes, false);
         let _: SentProbes = ask(self.sender, ProbeAsk::Send(burst))?;
         // why: the probes need time to pass, and drivers to count them.
-        std::thread::sleep(BURST_TIME);
+        thread::sleep(BURST_TIME);
         let after = counted()?;
         let more = |at: usize| (after[at] - idle[at]) - (idle[at] - before[at]);
         let quiet = (0..2).all(|at| idle[at] - before[at] < i64::from(BURST) / 2);

@@ -1,7 +1,7 @@
 //! The probe of a trial whose settings may have changed the path.
 
 use super::words::Ends;
-use super::{Path, ProbedPort, rounds};
+use super::{Path, ProbedPort};
 use crate::endpoint::wire::DeviceFacts;
 use crate::error::LabError;
 use crate::hosts::Hosts;
@@ -35,16 +35,7 @@ impl Hosts {
             }
             Ok(())
         };
-        for round in rounds(&self.pairs) {
-            std::thread::scope(|scope| {
-                let one = &one;
-                let start = |pair: (usize, usize)| scope.spawn(move || one(pair));
-                let threads: Vec<_> = round.into_iter().map(start).collect();
-                let found: Vec<_> = threads.into_iter().map(joined).collect();
-                found.into_iter().collect::<Result<(), LabError>>()
-            })?;
-        }
-        Ok(())
+        self.in_rounds(one).try_for_each(|(_, found)| joined(found))
     }
 }
 
