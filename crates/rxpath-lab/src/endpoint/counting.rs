@@ -147,7 +147,8 @@ impl Counting {
     }
 }
 
-fn driver_of(link: &NetworkLink) -> String {
+/// The driver of a device; of one without hardware its kind.
+pub(super) fn driver_of(link: &NetworkLink) -> String {
     let of_hardware = || ioctl::driver_info(&link.name).map(|info| info.driver);
     link.kind.clone().unwrap_or_else(|| of_hardware().unwrap_or_default())
 }

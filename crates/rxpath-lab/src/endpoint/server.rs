@@ -15,12 +15,11 @@ use rxpath_host::read::netlink::netdev::QueueKind;
 use rxpath_host::read::{environment, identity, thread, topology};
 use rxpath_host::write::awake::Awake;
 use rxpath_host::{HostError, Root};
-use serde::Serialize;
 use serde_json::Value;
 
 use super::background::HostBackground;
 use super::clock::ClockPair;
-use super::counting::Counting;
+use super::counting::{Counting, driver_of};
 use super::faults::PaceReader;
 use super::files;
 use super::lease::Lease;
@@ -75,12 +74,6 @@ struct Host {
     lock: Option<LabLock>,
     token: Option<MachineToken>,
     is_swept: bool,
-}
-
-/// An answer now, or one that a thread gives later.
-enum Reply {
-    Now(Value),
-    Later,
 }
 
 impl Endpoint {
@@ -159,8 +152,8 @@ impl Host {
             }
         };
         match answer {
-            Ok(Reply::Later) => {}
-            Ok(Reply::Now(ok)) => self.outlet.answer(id, Ok(ok)),
+            Ok(None) => {}
+            Ok(Some(ok)) => self.outlet.answer(id, Ok(ok)),
             Err(error) => self.outlet.answer(id, Err(error)),
         }
     }
@@ -178,73 +171,72 @@ impl Host {
         }
     }
 
-    fn answer(&mut self, id: u64, ask: HostAsk, got_ns: u64) -> Result<Reply, LabError> {
-        match ask {
-            HostAsk::Tick => return Ok(Reply::Later),
+    /// The answer; `None` if a thread gives it later.
+    fn answer(&mut self, id: u64, ask: HostAsk, got_ns: u64) -> Result<Option<Value>, LabError> {
+        let answer = match ask {
+            HostAsk::Tick => return Ok(None),
             HostAsk::Hello { lock, secret, hops } => {
                 self.programs.limit_hops(hops);
                 self.token = Some(MachineToken::show(&secret)?);
-                return now(&self.hello(lock.then_some(secret.as_str()))?);
+                json(&self.hello(lock.then_some(secret.as_str()))?)?
             }
-            HostAsk::IsOnMachineOf { pid, secret } => return now(&is_seen(pid, &secret)),
-            HostAsk::Clock => return now(&ClockPair { got_ns, answered_ns: monotonic_ns() }),
-            HostAsk::Route { to } => return now(&route(to)?),
-            HostAsk::Program { program, what } => {
-                return self.programs.answer(program, &what).map(Reply::Now);
-            }
-            HostAsk::Background { what } => return self.background.answer(what).map(Reply::Now),
-            HostAsk::Settings { what } => {
-                return self.lease.pause(|| self.settings.answer(what)).map(Reply::Now);
-            }
-            HostAsk::Leftovers => return now(&self.leftovers()?),
-            HostAsk::Strays { end } => return now(&strays::left(end)),
+            HostAsk::IsOnMachineOf { pid, secret } => json(&is_seen(pid, &secret))?,
+            HostAsk::Clock => json(&ClockPair { got_ns, answered_ns: monotonic_ns() })?,
+            HostAsk::Route { to } => json(&route(to)?)?,
+            HostAsk::Program { program, what } => self.programs.answer(program, &what)?,
+            HostAsk::Background { what } => self.background.answer(what)?,
+            HostAsk::Settings { what } => self.lease.pause(|| self.settings.answer(what))?,
+            HostAsk::Leftovers => json(&self.leftovers()?)?,
+            HostAsk::Strays { end } => json(&strays::left(end))?,
             HostAsk::RemoveCopy { hash } => {
                 return now(&leftovers::remove_copy(&self.endpoint.exe, &hash)?);
             }
             HostAsk::Device { name } => {
-                return now(&devices()?.into_iter().find(|device| device.name == name));
+                json(&devices()?.into_iter().find(|device| device.name == name))?
             }
-            HostAsk::Card { device, driver } => return now(&Counting::open(&device)?.card(&driver)),
-            HostAsk::LinkSpeeds { device } => return now(&CarryingLinks::now(&device)?.speeds()),
-            HostAsk::HasProgram { name } => return now(&installed::found(&name)),
-            HostAsk::Counters { device } => return now(&Counting::open(&device)?.read()),
+            HostAsk::Card { device, driver } => json(&Counting::open(&device)?.card(&driver))?,
+            HostAsk::LinkSpeeds { device } => json(&CarryingLinks::now(&device)?.speeds())?,
+            HostAsk::HasProgram { name } => installed::found(&name).into(),
+            HostAsk::Counters { device } => json(&Counting::open(&device)?.read())?,
             HostAsk::SocketDrops { port } => {
-                return now(&socket_drops(&mut Netlink::sock_diag()?, port)?);
+                json(&socket_drops(&mut Netlink::sock_diag()?, port)?)?
             }
-            HostAsk::Probe { what } => {
-                let answer = self.probes.answer(id, what, &self.outlet)?;
-                return Ok(answer.map_or(Reply::Later, Reply::Now));
-            }
+            HostAsk::Probe { what } => return self.probes.answer(id, what, &self.outlet),
             HostAsk::Observe { what } => {
                 self.observers.answer(id, what, &self.window, &self.outlet)?;
+                return Ok(None);
             }
             HostAsk::Rest { device, limit_ms } => {
                 let mut counting = Counting::open(&device)?;
                 let limit = Duration::from_millis(limit_ms);
                 self.outlet.later(id, move |_| Ok(counting.rest(limit)));
+                return Ok(None);
             }
             HostAsk::Pace => {
                 self.paces = Some(PaceReader::start());
-                return Ok(Reply::Now(Value::Null));
+                Value::Null
             }
-            HostAsk::Load { until_ns } => return Ok(self.expect_load(until_ns)),
-            HostAsk::Window(ask) => self.measure(id, ask),
-            HostAsk::Ahead { what } => return self.window.answer(what).map(Reply::Now),
+            HostAsk::Load { until_ns } => self.expect_load(until_ns),
+            HostAsk::Window(ask) => {
+                self.measure(id, ask);
+                return Ok(None);
+            }
+            HostAsk::Ahead { what } => self.window.answer(what)?,
             HostAsk::Awake { on } => {
                 self.awake = on.then(Awake::hold).transpose()?;
-                return Ok(Reply::Now(Value::Null));
+                Value::Null
             }
-        }
-        Ok(Reply::Later)
+        };
+        Ok(Some(answer))
     }
 
-    fn expect_load(&mut self, until_ns: Option<u64>) -> Reply {
+    fn expect_load(&mut self, until_ns: Option<u64>) -> Value {
         if until_ns.is_none() {
             self.window.end();
             self.paces = None;
         }
         self.lease.expect_load(until_ns);
-        Reply::Now(Value::Null)
+        Value::Null
     }
 
     fn measure(&mut self, id: u64, mut ask: WindowAsk) {
@@ -319,10 +311,6 @@ fn busy(holder: Option<Holder>) -> Option<String> {
     Some(format!("another experiment runs there (pid {}, {command})", pid?))
 }
 
-fn now(found: &impl Serialize) -> Result<Reply, LabError> {
-    json(found).map(Reply::Now)
-}
-
 /// The number of a request that is not understood, so that its sender does not wait.
 fn id_in(line: &str) -> u64 {
     let value: Option<Value> = serde_json::from_str(line).ok();
@@ -343,7 +331,7 @@ fn devices() -> Result<Vec<DeviceFacts>, HostError> {
                 mtu_bytes: link.mtu,
                 is_up: link.is_up() && link.carrier != Some(false),
                 addresses: of_device.map(|address| address.ip).collect(),
-                driver: link.kind.clone().unwrap_or_else(|| driver(&link.name)),
+                driver: driver_of(&link),
                 rx_queues: rx_queues(netdev.as_mut(), link.index),
                 numa_node: numa_node(&link.name),
                 name: link.name,
@@ -363,9 +351,4 @@ fn numa_node(name: &str) -> Option<u32> {
     let node =
         Root::host().number::<i32>(&format!("/sys/class/net/{name}/device/numa_node")).ok()?;
     node.try_into().ok()
-}
-
-/// The driver of a device of hardware.
-fn driver(name: &str) -> String {
-    rxpath_host::read::ioctl::driver_info(name).map_or_else(|_| String::new(), |info| info.driver)
 }
