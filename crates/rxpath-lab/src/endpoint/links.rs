@@ -62,30 +62,19 @@ struct CarryingLink {
 }
 
 /// The part of a trial between two readings of its links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkPhase {
-    /// Ramp and settle: a connection of TCP and a queue still have in the window what happened there.
-    Before,
-    /// The window.
-    Window,
+#[derive(Clone, Copy, Debug)]
+pub struct LinkPhase {
+    /// What `the window` follows, of a change.
+    word: &'static str,
+    /// The same of a loss of which no instant is known.
+    of_loss: &'static str,
 }
 
 impl LinkPhase {
-    /// What `the window` follows, of a change.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Before => "before",
-            Self::Window => "in",
-        }
-    }
-
-    /// The same of a loss of which no instant is known.
-    fn of_loss(self) -> &'static str {
-        match self {
-            Self::Before => "before",
-            Self::Window => "during",
-        }
-    }
+    /// Ramp and settle: a connection of TCP and a queue still have in the window what happened there.
+    pub const BEFORE: Self = Self { word: "before", of_loss: "before" };
+    /// The window.
+    pub const WINDOW: Self = Self { word: "in", of_loss: "during" };
 }
 
 impl CarryingLink {
@@ -99,9 +88,9 @@ impl CarryingLink {
     ) -> Option<String> {
         let [before, now] = [self, later].map(|link| link.carrier_changes);
         let changes = before.zip(now).map(|(before, now)| now.wrapping_sub(before));
-        let when = lost_when.map_or(phase.of_loss(), String::as_str);
+        let when = lost_when.map_or(phase.of_loss, String::as_str);
         (before != now).then(|| match (changes, later.carrier) {
-            (Some(1), Some(true)) => format!("got a carrier {} the window", phase.word()),
+            (Some(1), Some(true)) => format!("got a carrier {} the window", phase.word),
             _ => format!("lost its carrier {when} the window"),
         })
     }
@@ -140,7 +129,7 @@ impl CarryingLinks {
         phase: LinkPhase,
         lost_when: &BTreeMap<String, String>,
     ) -> Vec<String> {
-        let word = phase.word();
+        let word = phase.word;
         let of = |link: &CarryingLink| {
             let name = self.shown(&link.speed.device);
             let Some(now) = later.named(&link.speed.device) else {
@@ -198,8 +187,8 @@ pub fn window_faults(
     match readings {
         [Ok(first), Ok(ahead), Ok(last)] => [
             first.unlike(at_begin),
-            first.faults(&ahead, LinkPhase::Before, &lost_when[0]),
-            ahead.faults(&last, LinkPhase::Window, &lost_when[1]),
+            first.faults(&ahead, LinkPhase::BEFORE, &lost_when[0]),
+            ahead.faults(&last, LinkPhase::WINDOW, &lost_when[1]),
         ]
         .concat(),
         [Err(error), _, _] | [_, Err(error), _] | [_, _, Err(error)] => {
@@ -255,7 +244,7 @@ mod tests {
         later: &CarryingLinks,
         lost_when: &BTreeMap<String, String>,
     ) -> Vec<String> {
-        before.faults(later, LinkPhase::Window, lost_when)
+        before.faults(later, LinkPhase::WINDOW, lost_when)
     }
 
     #[test]

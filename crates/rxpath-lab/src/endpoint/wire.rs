@@ -6,29 +6,13 @@ use std::net::IpAddr;
 
 use rxpath_host::lab::capture::scrub::HostNames;
 use rxpath_host::read::environment::EnvironmentFacts;
-#[cfg(doc)]
-use rxpath_record::counters::Snapshot;
 use serde::{Deserialize, Serialize};
 
 use super::background::BackgroundAsk;
-#[cfg(doc)]
-use super::clock::ClockPair;
-#[cfg(doc)]
-use super::counting::Rested;
-#[cfg(doc)]
-use super::leftovers::Leftover;
-#[cfg(doc)]
-use super::links::LinkSpeed;
 use super::observing::ObserveAsk;
 use super::probe::ProbeAsk;
 use super::programs::ProgramAsk;
-#[cfg(doc)]
-use super::route::RouteFacts;
 use super::settings::{LeftSettings, SettingsAsk};
-#[cfg(doc)]
-use super::strays::StrayProgram;
-#[cfg(doc)]
-use super::window::MeasuredWindow;
 use super::window::{AheadAsk, WindowAsk};
 use crate::scenario::HostShape;
 
@@ -73,9 +57,9 @@ pub enum HostAsk {
         /// The secret of the run.
         secret: String,
     },
-    /// Its clock, twice: [`ClockPair`].
+    /// Its clock, twice: [`ClockPair`](super::clock::ClockPair).
     Clock,
-    /// The route to an address: a [`RouteFacts`], or null where there is none.
+    /// The route to an address: a [`RouteFacts`](super::route::RouteFacts), or null where there is none.
     Route {
         /// The address.
         to: IpAddr,
@@ -87,12 +71,12 @@ pub enum HostAsk {
         /// What is wanted of it.
         what: ProgramAsk,
     },
-    /// The counters of the host: a [`Snapshot`].
+    /// The counters of the host: a [`Snapshot`](rxpath_record::counters::Snapshot).
     Counters {
         /// The device whose counters are wanted.
         device: String,
     },
-    /// Waits until two readings of the counters in a row are equal: a [`Rested`].
+    /// Waits until two readings of the counters in a row are equal: a [`Rested`](super::counting::Rested).
     Rest {
         /// The device whose counters are wanted.
         device: String,
@@ -106,7 +90,7 @@ pub enum HostAsk {
         /// Its latest end, of the host's clock; none: it is over.
         until_ns: Option<u64>,
     },
-    /// Measures a window that lies ahead, by these instants at the latest: a [`MeasuredWindow`], once it is over.
+    /// Measures a window that lies ahead, by these instants at the latest: a [`MeasuredWindow`](super::window::MeasuredWindow), once it is over.
     Window(WindowAsk),
     /// About that window.
     Ahead {
@@ -143,9 +127,9 @@ pub enum HostAsk {
         /// What is wanted of them.
         what: SettingsAsk,
     },
-    /// What earlier experiments left here: a list of [`Leftover`].
+    /// What earlier experiments left here: a list of [`Leftover`](super::leftovers::Leftover).
     Leftovers,
-    /// Programs that outlived a killed endpoint: a list of [`StrayProgram`].
+    /// Programs that outlived a killed endpoint: a list of [`StrayProgram`](super::strays::StrayProgram).
     Strays {
         /// Whether to end them.
         end: bool,
@@ -168,7 +152,7 @@ pub enum HostAsk {
         /// Its driver, or the kind of a virtual device.
         driver: String,
     },
-    /// How fast a device and those below it run: a list of [`LinkSpeed`], the device first.
+    /// How fast a device and those below it run: a list of [`LinkSpeed`](super::links::LinkSpeed), the device first.
     LinkSpeeds {
         /// Its name.
         device: String,
