@@ -12,7 +12,7 @@ use nix::unistd::{Pid, getuid};
 use rxpath_host::lab::lock::{Holder, LabLock};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::netlink::netdev::QueueKind;
-use rxpath_host::read::{environment, identity, thread, topology};
+use rxpath_host::read::{environment, identity};
 use rxpath_host::write::awake::Awake;
 use rxpath_host::{HostError, Root};
 use serde_json::Value;
@@ -42,8 +42,6 @@ use crate::error::LabError;
 use crate::hosts::names;
 use crate::installed;
 use crate::scenario::HostShape;
-use crate::scenario::offers::Offers;
-use crate::scenario::power::Power;
 use crate::testbed::socket_drops;
 
 /// How long to wait for the lab lock: another endpoint of this run may be taking it.
@@ -280,7 +278,6 @@ impl Host {
     /// With the secret of its run the lab lock is taken.
     fn hello(&mut self, to_lock: Option<&str>) -> Result<Hello, LabError> {
         let root = Root::host();
-        let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
         let not_locked = to_lock.and_then(|secret| self.lock(secret));
         // The holder of the lock may have changed them.
         let left = match not_locked {
@@ -294,7 +291,7 @@ impl Host {
             boot_id: identity::boot_id()?,
             clock: rxpath_load::engine::clock::identity(),
             uid: getuid().as_raw(),
-            shape: shape.with_power(Power::read(&root)).with_offers(Offers::read(&root)),
+            shape: HostShape::here(&root)?,
             facts: environment::collect(&root),
             devices: devices()?,
             control_devices: control_devices(),

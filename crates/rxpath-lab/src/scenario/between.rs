@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rxpath_core::Warning;
 
-use super::merge::Overlay;
+use super::merge::{Overlay, value_of};
 use super::reader::Reader;
 use super::sections::Lab;
 use super::tune::Tune;
@@ -28,11 +28,9 @@ impl BetweenHosts {
         base: &Overlay,
         variants: impl Iterator<Item = &'a Overlay>,
     ) -> Self {
-        let value =
-            |overlay: &Overlay, key: &str| overlay.get(key).map(|setting| setting.value.clone());
         let differs = |over: &Overlay| -> Vec<String> {
             let keys = over.keys().filter(|key| is_of_link(key));
-            keys.filter(|key| value(over, key) != value(base, key)).cloned().collect()
+            keys.filter(|key| value_of(over, key) != value_of(base, key)).cloned().collect()
         };
         Self { may_change, differing: variants.flat_map(differs).collect() }
     }
@@ -59,12 +57,11 @@ pub(super) fn take_link(
     let keys: Vec<String> = reader.settings.keys().filter(|key| is_of_link(key)).cloned().collect();
     for key in keys {
         reader.settings.remove(&key);
-        // As written: the base's roles are not placed on CPUs yet.
-        let value = |overlay: &Overlay| overlay.get(&key).map(|setting| setting.value.clone());
         if hosts.sets(&key) {
             continue;
         }
-        if value(base) == value(written) {
+        // As written: the base's roles are not placed on CPUs yet.
+        if value_of(base, &key) == value_of(written, &key) {
             let text = format!("`{key}` is not used between hosts: their devices are as they are");
             reader.warnings.push(Warning::new("link-as-it-is", text));
         } else {

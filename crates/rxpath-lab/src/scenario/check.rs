@@ -7,7 +7,7 @@ use rxpath_core::{CpuList, Warning};
 
 use super::error::{FileError, nearest, suggestion};
 use super::keys::{find, names_in};
-use super::merge::Overlay;
+use super::merge::{Overlay, value_of};
 use super::reader::Reader;
 use super::spec::{Background, Lab, OnHosts, Protocol, Topology, Trials, Tune};
 use crate::run::capacity::Objectives;
@@ -219,9 +219,8 @@ pub fn one_capacity(variants: impl Iterator<Item = Overlay>) -> Result<(), FileE
     let key = "load.capacity_slo";
     let mut asking = variants.filter(|merged| merged.get("load.capacity_ratio").is_some());
     let Some(first) = asking.next() else { return Ok(()) };
-    let slo = |overlay: &Overlay| overlay.get(key).map(|setting| setting.value.clone());
     for merged in asking {
-        if slo(&first) != slo(&merged) {
+        if value_of(&first, key) != value_of(&merged, key) {
             let at = merged.get(key).or(first.get(key)).map(|setting| setting.at.clone());
             let wrong =
                 format!("variants differ in `{key}`, and one capacity is searched for all of them");

@@ -1,7 +1,9 @@
 //! The CPUs of a host as far as placing threads needs to know them.
 
 use rxpath_core::{CpuList, Fact};
-use rxpath_host::read::topology::CpuTopology;
+use rxpath_host::read::thread;
+use rxpath_host::read::topology::{self, CpuTopology};
+use rxpath_host::{HostError, Root};
 use serde::{Deserialize, Serialize};
 
 use super::offers::Offers;
@@ -52,16 +54,10 @@ impl HostShape {
         Self { cpus: topology.cpus.iter().map(shape).collect(), ..Self::default() }
     }
 
-    /// The same host with what its power management was read to be.
-    #[must_use]
-    pub fn with_power(self, power: Power) -> Self {
-        Self { power, ..self }
-    }
-
-    /// The same host with what its kernel and tools were found to lack.
-    #[must_use]
-    pub fn with_offers(self, offers: Offers) -> Self {
-        Self { offers, ..self }
+    /// This host, with its power management and what its kernel and tools lack.
+    pub fn here(root: &Root) -> Result<Self, HostError> {
+        let shape = Self::of(&topology::read(root)?, &thread::allowed_cpus()?);
+        Ok(Self { power: Power::read(root), offers: Offers::read(root), ..shape })
     }
 
     /// A host of `count` cores without SMT on one node with one cache.

@@ -43,6 +43,11 @@ pub(super) fn read_key(
     Ok(())
 }
 
+/// What a key is set to.
+pub(super) fn value_of<'a>(overlay: &'a Overlay, key: &str) -> Option<&'a Value> {
+    overlay.get(key).map(|setting| &setting.value)
+}
+
 /// Puts a setting over what is there. Names in `tune` are added to those that are there.
 pub(super) fn put(into: &mut Overlay, key: &str, mut setting: Setting) {
     if let Some(below) = into.get(key).filter(|_| key.starts_with("tune.")) {

@@ -117,21 +117,14 @@ impl<'a> Places<'a> {
     }
 
     fn usable(&self, cpu: u32) -> Result<u32, Misplaced> {
-        let list = |allowed: bool| {
-            let cpus = self.host.cpus.iter().filter(|cpu| cpu.allowed || !allowed);
-            CpuList(cpus.map(|cpu| cpu.cpu).collect()).to_string()
+        let wrong = match self.host.cpus.iter().find(|known| known.cpu == cpu) {
+            Some(known) if known.allowed => return Ok(cpu),
+            Some(_) => format!("CPU {cpu} is online but outside this process's cpuset"),
+            None => format!("CPU {cpu} is not online"),
         };
-        match self.host.cpus.iter().find(|known| known.cpu == cpu) {
-            Some(known) if known.allowed => Ok(cpu),
-            Some(_) => Err(Misplaced::Refused(
-                format!("CPU {cpu} is online but outside this process's cpuset"),
-                format!("use CPUs of {}", list(true)),
-            )),
-            None => Err(Misplaced::Refused(
-                format!("CPU {cpu} is not online"),
-                format!("use CPUs of {}", list(true)),
-            )),
-        }
+        let allowed = self.host.cpus.iter().filter(|cpu| cpu.allowed);
+        let allowed = CpuList(allowed.map(|cpu| cpu.cpu).collect());
+        Err(Misplaced::Refused(wrong, format!("use CPUs of {allowed}")))
     }
 
     fn role(

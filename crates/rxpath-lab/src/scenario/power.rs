@@ -153,7 +153,8 @@ mod tests {
         let text = "question = \"?\"\n[[variant]]\nname = \"on\"\nlab.turbo = true\n\
                     [[variant]]\nname = \"off\"\nlab.turbo = false\n";
         let file = parse(text, "t", "t").unwrap();
-        let host = HostShape::flat(2).with_power(read(&[("cpufreq/boost", "0\n")]));
+        let power = read(&[("cpufreq/boost", "0\n")]);
+        let host = HostShape { power, ..HostShape::flat(2) };
         let resolved = resolve(&file, &[], &host).unwrap();
         let why: Vec<_> = resolved.variants.iter().map(|v| v.not_available.as_deref()).collect();
         let [Some(why), None] = why[..] else { panic!("{why:?}") };

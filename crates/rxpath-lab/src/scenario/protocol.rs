@@ -34,11 +34,7 @@ impl Protocol {
 
     /// The words behind `rxpath serve`.
     pub fn serve_words(self) -> &'static [&'static str] {
-        match self {
-            Self::Udp => &["udp"],
-            Self::TcpStream | Self::TcpRr | Self::TcpCrr => &["tcp"],
-            Self::Http => &["http"],
-        }
+        &self.load_words()[..1]
     }
 
     /// The words behind `rxpath load`.

@@ -11,7 +11,7 @@ use super::error::{FileError, ScenarioError};
 use super::expand::{Made, expand};
 use super::file::ScenarioFile;
 use super::host_shape::HostShape;
-use super::merge::{Overlay, lay};
+use super::merge::{Overlay, lay, value_of};
 use super::place::Places;
 use super::reader::Reader;
 use super::sections::{Lab, Place};
@@ -148,9 +148,7 @@ fn differences(
             here.value.clone()
         }
     };
-    let value =
-        |overlay: &Overlay, key: &str| overlay.get(key).map(|setting| setting.value.clone());
-    let differs = over.keys().filter(|key| value(base, key) != value(merged, key));
+    let differs = over.keys().filter(|key| value_of(base, key) != value_of(merged, key));
     differs.map(|key| (key.clone(), shown(key))).into_map()
 }
 
@@ -165,16 +163,7 @@ fn compare(file: &ScenarioFile, variants: &[Variant]) -> Vec<Compare> {
     let main = first.map_or("delivered_pps", Variant::main_metric);
     if file.compare.is_empty() {
         let Some((base, others)) = here.split_first() else { return Vec::new() };
-        return others
-            .iter()
-            .map(|variant| Compare {
-                metric: main.into(),
-                base: (*base).into(),
-                variant: (*variant).into(),
-                expected: None,
-                published: None,
-            })
-            .collect();
+        return others.iter().map(|variant| Compare::of(main, base, variant)).collect();
     }
     file.compare
         .iter()

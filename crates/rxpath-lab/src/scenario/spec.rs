@@ -260,3 +260,11 @@ pub struct Compare {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<Published>,
 }
+
+impl Compare {
+    /// A comparison of which nothing is expected.
+    pub fn of(metric: &str, base: &str, variant: &str) -> Self {
+        let [metric, base, variant] = [metric, base, variant].map(str::to_owned);
+        Self { metric, base, variant, expected: None, published: None }
+    }
+}

@@ -238,7 +238,8 @@ fn what_the_kernel_lacks_is_named_and_the_others_run() {
         iptables: Some("`iptables` is not installed".into()),
         ..super::offers::Offers::default()
     };
-    let resolved = resolve(&file, &[], &HostShape::flat(2).with_offers(offers)).unwrap();
+    let host = HostShape { offers, ..HostShape::flat(2) };
+    let resolved = resolve(&file, &[], &host).unwrap();
     let missing: Vec<&str> = resolved
         .variants
         .iter()

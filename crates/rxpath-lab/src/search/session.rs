@@ -203,13 +203,8 @@ impl SearchSession<'_> {
         let kept = Variant { name: KEPT.into(), what, ..kept };
         let own = &self.objective.metric;
         let others = METRICS.iter().map(|metric| metric.name).filter(|name| name != own);
-        let compare = std::iter::once(own.as_str()).chain(others).map(|metric| Compare {
-            metric: metric.into(),
-            base: START.into(),
-            variant: KEPT.into(),
-            expected: None,
-            published: None,
-        });
+        let compare = std::iter::once(own.as_str()).chain(others);
+        let compare = compare.map(|metric| Compare::of(metric, START, KEPT));
         let names = found.kept.iter().map(|kept| kept.name.as_str()).collect();
         let trials: Vec<Made<'_>> = made.iter().map(TrialOf::made).collect();
         let confirming = confirmation(&trials, &names);

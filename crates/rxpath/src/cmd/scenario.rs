@@ -1,11 +1,8 @@
 //! The scenario that a command line names: resolved for this host or between hosts, and its variants.
 
 use rxpath_host::Root;
-use rxpath_host::read::{thread, topology};
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
-use rxpath_lab::scenario::offers::Offers;
-use rxpath_lab::scenario::power::Power;
 use rxpath_lab::scenario::spec::{Resolved, Variant};
 use rxpath_lab::scenario::{HostShape, load, resolve, resolve_between};
 
@@ -34,9 +31,7 @@ pub fn chosen(scenario: &Resolved, name: Option<&str>) -> Result<Variant, Failur
 /// The scenario of that name or file, with `sets`, for this host.
 pub fn resolved(scenario: &str, sets: &[String]) -> Result<Resolved, Failure> {
     let file = load(scenario).map_err(Failure::usage_of)?;
-    let root = Root::host();
-    let shape = HostShape::of(&topology::read(&root)?, &thread::allowed_cpus()?);
-    let shape = shape.with_power(Power::read(&root)).with_offers(Offers::read(&root));
+    let shape = HostShape::here(&Root::host())?;
     resolve(&file, sets, &shape).map_err(Failure::usage_of)
 }
 
