@@ -190,9 +190,8 @@ impl Hosts {
             path_clocks: BTreeMap::new(),
             sends_to: if side == PathSide::Tx { self.chosen_for(host) } else { Vec::new() },
         };
-        let all = [PathSide::Tx, PathSide::Rx].into_iter();
-        let all = all.flat_map(|side| self.of(side).iter().map(move |host| (host, side)));
-        all.map(|(host, side)| (host.client.alias().to_owned(), part(host, side))).into_map()
+        let parts = self.seats().map(|(seat, host)| (host.client.alias(), part(host, seat.side)));
+        parts.map(|(alias, part)| (alias.to_owned(), part)).into_map()
     }
 
     /// The receivers of a sender; nothing if each sender sends to each.
@@ -218,13 +217,17 @@ impl Hosts {
         self.all().map(one).into_map()
     }
 
-    /// The hosts that something is for, the senders first.
-    pub fn on(&self, on: &OnHosts) -> impl Iterator<Item = (Seat, &ConnectedHost)> {
-        let seats = [PathSide::Tx, PathSide::Rx].into_iter().flat_map(move |side| {
+    /// Each host with its seat: the senders, then the receivers.
+    pub fn seats(&self) -> impl Iterator<Item = (Seat, &ConnectedHost)> {
+        [PathSide::Tx, PathSide::Rx].into_iter().flat_map(move |side| {
             let all = self.of(side).iter().enumerate();
             all.map(move |(index, host)| (Seat { side, index }, host))
-        });
-        seats.filter(move |(seat, host)| on.has(seat.side, host.client.alias()))
+        })
+    }
+
+    /// The hosts that something is for, the senders first.
+    pub fn on(&self, on: &OnHosts) -> impl Iterator<Item = (Seat, &ConnectedHost)> {
+        self.seats().filter(move |(seat, host)| on.has(seat.side, host.client.alias()))
     }
 
     /// The first of the hosts that something is for that does not have a program.
@@ -246,7 +249,7 @@ impl Hosts {
     /// # Errors
     /// [`LabError::CannotRun`] where there are more hosts than a variant can use.
     pub fn check_programs(&self, resolved: &Resolved) -> Result<(), LabError> {
-        for variant in resolved.variants.iter().filter(|variant| variant.not_available.is_none()) {
+        for variant in resolved.available() {
             if self.senders.len() > 1 && variant.load.is_external() {
                 let name = &variant.name;
                 return Err(LabError::CannotRun {

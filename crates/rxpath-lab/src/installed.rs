@@ -11,7 +11,7 @@ use crate::scenario::spec::{OnHosts, Resolved, Variant};
 /// # Errors
 /// [`LabError::CannotRun`] that names the variant, the program and what to install.
 pub fn check(resolved: &Resolved, hosts: Option<&Hosts>) -> Result<(), LabError> {
-    let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
+    let here = resolved.available();
     for (variant, (on, program)) in
         here.flat_map(|variant| programs(variant).map(move |program| (variant, program)))
     {

@@ -215,7 +215,7 @@ impl RunPlan {
 
 /// What a search starts from, tries and keeps to.
 fn searched(search: &Search, resolved: &Resolved) -> Vec<String> {
-    let first = resolved.variants.iter().find(|variant| variant.not_available.is_none());
+    let first = resolved.available().next();
     let first = first.map_or("", |variant| variant.name.as_str());
     let main = resolved.variants.first().map_or("", |variant| variant.main_metric());
     let goal = search.objective.as_deref().unwrap_or(main);

@@ -176,8 +176,7 @@ fn as_json(what: &str, value: &impl Serialize) -> Result<serde_json::Value, LabE
 
 /// The metric that a scenario is about: what its victim got, or that of its protocol.
 fn main_metric(resolved: &Resolved) -> String {
-    let here = |variant: &&Variant| variant.not_available.is_none();
-    let first = resolved.variants.iter().find(here).or(resolved.variants.first());
+    let first = resolved.available().next().or(resolved.variants.first());
     first.map_or("delivered_pps", Variant::main_metric).to_owned()
 }
 

@@ -14,6 +14,7 @@ use crate::endpoint::client::PROMPT;
 use crate::endpoint::settings::{PlannedSettings, PlannedStep, SettingsAsk};
 use crate::error::{LabError, with_hint};
 use crate::scenario::spec::{LoadOptions, Own, Resolved, Variant, Workload};
+use crate::testbed::seat::Seat;
 use crate::trial::start::{command_line, destinations_of, sender_programs, words};
 
 /// A host's part in a run to come.
@@ -70,31 +71,26 @@ impl Hosts {
         resolved: &Resolved,
         needs: &RootNeeds,
     ) -> Result<Vec<PlannedHost>, LabError> {
-        let sides = [PathSide::Tx, PathSide::Rx].into_iter();
-        let all = sides.flat_map(|side| {
-            self.of(side).iter().enumerate().map(move |(index, host)| (side, index, host))
-        });
-        all.map(|(side, index, host)| -> Result<PlannedHost, LabError> {
-            let here = || resolved.variants.iter().filter(|it| it.not_available.is_none());
+        let planned = |(seat, host): (Seat, &ConnectedHost)| -> Result<PlannedHost, LabError> {
             let commands = |variant: &Variant| -> Vec<PlannedProgram> {
-                let commands = self.commands(side, index, variant).into_iter();
+                let commands = self.commands(seat, variant).into_iter();
                 let name = &variant.name;
                 commands.map(|command| PlannedProgram { variant: name.clone(), command }).collect()
             };
             Ok(PlannedHost {
                 host: host.client.alias().to_owned(),
-                side,
+                side: seat.side,
                 device: host.device.name.clone(),
                 rights: rights(host, needs),
-                programs: here().flat_map(commands).collect(),
-                changes: changes(host, side, here())?,
+                programs: resolved.available().flat_map(commands).collect(),
+                changes: changes(host, seat.side, resolved.available())?,
             })
-        })
-        .collect()
+        };
+        self.seats().map(planned).collect()
     }
 
     /// The programs that a variant runs on a host.
-    fn commands(&self, side: PathSide, index: usize, variant: &Variant) -> Vec<String> {
+    fn commands(&self, Seat { side, index }: Seat, variant: &Variant) -> Vec<String> {
         let own = |words: Vec<String>| format!("rxpath {}", words.join(" "));
         match (side, &variant.load, &variant.serve) {
             (PathSide::Tx, Workload::Own(load), _) => {

@@ -66,8 +66,7 @@ pub enum PathFault {
 
 /// The ports on which the variants listen that can run here.
 pub fn ports(resolved: &Resolved) -> BTreeSet<ProbedPort> {
-    let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
-    let listening = here.filter(|variant| variant.serve.own().is_none_or(|own| !own.absent));
+    let listening = resolved.available().filter(|it| it.serve.own().is_none_or(|own| !own.absent));
     listening
         .map(|it| ProbedPort { tcp: it.protocol().over_tcp(), port: it.serve.port() })
         .collect()

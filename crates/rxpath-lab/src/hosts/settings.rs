@@ -32,15 +32,14 @@ const AROUND: Duration = Duration::from_secs(60);
 impl Hosts {
     /// The settings that a variant wants of each host.
     fn wanted(&self, variant: &Variant) -> Vec<(&ConnectedHost, PathSide, Sets)> {
-        let sides = [PathSide::Tx, PathSide::Rx].into_iter();
-        let all = sides.flat_map(|side| self.of(side).iter().map(move |host| (host, side)));
+        let all = self.seats().map(|(seat, host)| (host, seat.side));
         all.map(|(host, side)| (host, side, wanted_of(host, side, &variant.tune))).collect()
     }
 
     /// Whether a run changes settings of its hosts.
     pub fn are_changed(&self, resolved: &Resolved) -> bool {
-        let here = resolved.variants.iter().filter(|it| it.not_available.is_none());
-        here.flat_map(|variant| self.wanted(variant)).any(|(_, _, sets)| !sets.is_empty())
+        let mut wanted = resolved.available().flat_map(|variant| self.wanted(variant));
+        wanted.any(|(_, _, sets)| !sets.is_empty())
     }
 
     /// What the rules of `rxpath check` would change on the first receiver's host. What a trial left in force is undone before.

@@ -330,8 +330,7 @@ fn usable(found: &Capacity) -> Result<f64, LabError> {
 
 /// The name of the variant whose capacity is meant, and it alone on its CPUs; `None` when no variant asks for a share.
 fn wanted(resolved: &Resolved) -> Option<(String, Variant)> {
-    let asks = |variant: &&Variant| variant.not_available.is_none() && share(variant).is_some();
-    let mut variant = resolved.variants.iter().find(asks)?.clone();
+    let mut variant = resolved.available().find(|it| share(it).is_some())?.clone();
     let name = std::mem::replace(&mut variant.name, "capacity".into());
     variant.background = Background::default();
     variant.observe = Observe { sample_interval: Nanos(0), ..Observe::default() };

@@ -17,8 +17,7 @@ pub(crate) fn most(resolved: &Resolved, between_hosts: bool) -> u64 {
     if !resolved.trials.paired || between_hosts {
         return 0;
     }
-    let here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
-    2 * (rxpath_diagnose::PAIRS * here.count()) as u64
+    2 * (rxpath_diagnose::PAIRS * resolved.available().count()) as u64
 }
 
 impl Running<'_> {

@@ -37,6 +37,13 @@ pub struct Resolved {
     pub warnings: Vec<Warning>,
 }
 
+impl Resolved {
+    /// The variants that can run here.
+    pub fn available(&self) -> impl Iterator<Item = &Variant> {
+        self.variants.iter().filter(|variant| variant.not_available.is_none())
+    }
+}
+
 /// One variant, complete in itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Variant {

@@ -141,10 +141,7 @@ impl<'a> HostsTestbed<'a> {
     /// Each host with its seat and its clock: the senders, then the receivers.
     fn seats(&self) -> impl Iterator<Item = (&ConnectedHost, Seat, HostClock)> {
         let clocks = self.clocks.iter().map(|clock| clock.clock());
-        let seats = [PathSide::Tx, PathSide::Rx].into_iter().flat_map(move |side| {
-            (0..self.hosts.of(side).len()).map(move |index| Seat { side, index })
-        });
-        self.hosts.all().zip(seats).zip(clocks).map(|((host, seat), clock)| (host, seat, clock))
+        self.hosts.seats().zip(clocks).map(|((seat, host), clock)| (host, seat, clock))
     }
 
     /// The host of a seat, and its clock.

@@ -172,7 +172,7 @@ impl Observing for Observers {
 /// What any variant of a run wants.
 pub fn wanted(resolved: &Resolved) -> Observe {
     let mut all = Observe::default();
-    for variant in resolved.variants.iter().filter(|variant| variant.not_available.is_none()) {
+    for variant in resolved.available() {
         let Observe { sample_interval: _, drops, steal, irq_entry: _, trace } = variant.observe;
         all.drops |= drops;
         all.steal |= steal;
@@ -183,14 +183,12 @@ pub fn wanted(resolved: &Resolved) -> Observe {
 
 /// Whether a variant needs the cost of an interrupt and does not give it.
 pub fn calibrates(resolved: &Resolved) -> bool {
-    let mut here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
-    here.any(|variant| variant.observe.steal && variant.observe.irq_entry.is_none())
+    resolved.available().any(|variant| variant.observe.steal && variant.observe.irq_entry.is_none())
 }
 
 /// The CPU of the victim of a run, where it has one.
 pub fn victim_cpu(resolved: &Resolved) -> Option<u32> {
-    let mut here = resolved.variants.iter().filter(|variant| variant.not_available.is_none());
-    here.find_map(|variant| variant.background.victim)
+    resolved.available().find_map(|variant| variant.background.victim)
 }
 
 /// Starts an observer and lets it go.

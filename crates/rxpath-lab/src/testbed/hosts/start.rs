@@ -6,11 +6,8 @@ use std::time::Duration;
 use rxpath_record::hosts::HostStart;
 
 use super::HostsTestbed;
-use crate::clock::HostClock;
 use crate::endpoint::client::PendingAnswer;
 use crate::error::LabError;
-use crate::hosts::ConnectedHost;
-use crate::testbed::seat::Seat;
 use crate::trial::peer::Began;
 
 /// The least time from an order to its instant.
@@ -56,19 +53,14 @@ impl HostsTestbed<'_> {
         &self,
         until_ns: Option<u64>,
     ) -> Result<Vec<PendingAnswer>, LabError> {
-        let tell = |(host, _, clock): (&ConnectedHost, Seat, HostClock)| {
-            host.client.expect_load(until_ns, clock)
-        };
-        self.seats().map(tell).collect()
+        self.seats().map(|(host, _, clock)| host.client.expect_load(until_ns, clock)).collect()
     }
 
     /// Tells all hosts that it is over. Nobody waits for an answer: at the next request the lease has begun again anyway.
     pub(super) fn expect_no_load(&self) -> Result<(), LabError> {
         // One that is lost keeps no other from it.
-        let tell = |(host, _, clock): (&ConnectedHost, Seat, HostClock)| {
-            host.client.expect_load(None, clock)
-        };
-        let told: Vec<_> = self.seats().map(tell).collect();
+        let told = self.seats().map(|(host, _, clock)| host.client.expect_load(None, clock));
+        let told: Vec<_> = told.collect();
         told.into_iter().try_for_each(|told| told.map(drop))
     }
 

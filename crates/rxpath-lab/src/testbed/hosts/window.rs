@@ -179,12 +179,10 @@ fn here(between: Between, clock: HostClock) -> Between {
 /// The experiment's processes with their machines: none of them is foreign load there.
 fn processes(hosts: &Hosts, measured: &Measured) -> Vec<(usize, i32)> {
     let mut all = Vec::new();
-    for side in [PathSide::Tx, PathSide::Rx] {
-        for (index, host) in hosts.of(side).iter().enumerate() {
-            let workloads = own(measured, side).get(index).into_iter().flatten().copied();
-            let own = std::iter::once(host.hello.pid).chain(workloads);
-            all.extend(own.map(|pid| (host.machine, pid)));
-        }
+    for (Seat { side, index }, host) in hosts.seats() {
+        let workloads = own(measured, side).get(index).into_iter().flatten().copied();
+        let own = std::iter::once(host.hello.pid).chain(workloads);
+        all.extend(own.map(|pid| (host.machine, pid)));
     }
     let machine = |seat: Seat| hosts.of(seat.side).get(seat.index).map(|host| host.machine);
     let alongside = measured.others.iter();
