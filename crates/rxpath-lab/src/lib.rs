@@ -14,6 +14,7 @@ pub mod run;
 pub mod scenario;
 pub mod search;
 pub mod selftest;
+mod shared;
 pub mod testbed;
 pub mod trial;
 

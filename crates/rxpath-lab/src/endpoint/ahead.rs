@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::programs::locked;
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
+use crate::shared::locked;
 
 /// How often a wait checks whether it is to end. Each check takes CPU time from senders that may begin then. Carriers need one in
 /// 50 ms: a loss that was earlier before the window has a number.

@@ -1,6 +1,6 @@
 //! The coordinator's end of an endpoint's pipe: requests, their answers, and the programs that run there.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -20,11 +20,11 @@ use self::start::Heard;
 pub use self::start::Supply;
 use super::clock::{ClockBounds, ClockPair, EXCHANGES, Exchange};
 use super::lease::Lease;
-use super::programs::locked;
 use super::said::{LONGEST_LINE, Said};
 use super::wire::{HostAsk, MARKER, Request, TICK_MS};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
+use crate::shared::{LastWords, locked};
 
 mod load;
 mod no_start;
@@ -37,8 +37,6 @@ pub const PROMPT: Duration = Duration::from_secs(10);
 const BURSTS: u32 = 3;
 /// How long an endpoint may take to end after its input.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// Lines of standard error that are kept.
-const LAST_WORDS: usize = 20;
 
 /// A connected endpoint. Dropping it ends the endpoint and what runs there.
 pub struct Client {
@@ -60,7 +58,7 @@ struct Shared {
     /// Why the host is lost, once it is.
     lost: Mutex<Option<String>>,
     /// What the transport said on its standard error.
-    last_words: Mutex<VecDeque<String>>,
+    last_words: LastWords,
 }
 
 /// What an endpoint answers.
@@ -185,7 +183,7 @@ impl PendingAnswer {
             Err(RecvTimeoutError::Timeout) => Err(LabError::Lost {
                 host: host(),
                 why: format!("no answer within {} s", limit.as_secs()),
-                last_words: self.shared.words(),
+                last_words: self.shared.last_words.text(),
             }),
         }
     }
@@ -276,21 +274,13 @@ impl Shared {
 
     fn lost_error(&self) -> LabError {
         let why = locked(&self.lost).clone().unwrap_or_else(|| "its connection ended".into());
-        LabError::Lost { host: self.alias.clone(), why, last_words: self.words() }
+        LabError::Lost { host: self.alias.clone(), why, last_words: self.last_words.text() }
     }
 
     fn remember(&self, stderr: impl Read) {
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            let mut kept = locked(&self.last_words);
-            if kept.len() == LAST_WORDS {
-                kept.pop_front();
-            }
-            kept.push_back(line.trim_end().to_owned());
+            self.last_words.add(line.trim_end().to_owned());
         }
-    }
-
-    fn words(&self) -> String {
-        locked(&self.last_words).iter().cloned().collect::<Vec<_>>().join(" | ")
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::said::{LONGEST_LINE, Said};
 use crate::error::LabError;
+use crate::shared::locked;
 
 /// Where an endpoint writes its lines.
 ///
@@ -39,21 +40,17 @@ impl Outlet {
 
     /// Bytes over the pipe in both directions so far.
     pub fn bytes(&self) -> u64 {
-        self.locked().written_bytes + self.read_bytes.load(Ordering::Relaxed)
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.inner).written_bytes + self.read_bytes.load(Ordering::Relaxed)
     }
 
     /// Writes a line of text.
     pub fn text(&self, line: &str) {
-        self.locked().line(line);
+        locked(&self.inner).line(line);
     }
 
     /// Writes a line, or keeps it if it is of a program and a window is measured.
     pub fn say(&self, said: Said) {
-        let mut inner = self.locked();
+        let mut inner = locked(&self.inner);
         match (&mut inner.held, &said) {
             (Some(held), Said::Out { .. } | Said::Err { .. }) => return held.push(said),
             // A program that ends in a window voids it: no reason to wait for its end.
@@ -88,12 +85,12 @@ impl Outlet {
 
     /// Keeps the lines of programs from now on.
     pub fn hold(&self) {
-        self.locked().held.get_or_insert_default();
+        locked(&self.inner).held.get_or_insert_default();
     }
 
     /// Writes what was kept, and keeps no more.
     pub fn release(&self) {
-        self.locked().release();
+        locked(&self.inner).release();
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use nix::sys::signal::Signal;
@@ -281,11 +281,6 @@ fn lines(pipe: impl Read, most_bytes: u64, say: impl Fn(String)) -> bool {
         bytes.clear();
     }
     is_cut | matches!(io::copy(&mut from, &mut io::sink()), Ok(1..))
-}
-
-/// Locks what only short sections hold.
-pub fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -19,9 +19,9 @@ use rxpath_remote::{
 use super::privilege::RootNeeds;
 use super::{ConnectedHost, devices};
 use crate::endpoint::client::{Client, NoStart, Supply};
-use crate::endpoint::programs::locked;
 use crate::endpoint::wire::{DeviceFacts, Hello, HostAsk};
 use crate::error::LabError;
+use crate::shared::locked;
 
 /// How long a step of an endpoint's start may take: the connection, the login shell, the hash of the binary. While the binary
 /// is sent, some of it must go on in each such time.

@@ -18,8 +18,8 @@ use rxpath_record::counters::Snapshot;
 use super::line::Line;
 use super::several::lines::{between, together};
 use crate::clock::monotonic_ns;
-use crate::endpoint::programs::locked;
 use crate::error::LabError;
+use crate::shared::locked;
 use crate::testbed::{Started, Testbed};
 
 /// Time between two readings.

@@ -3,12 +3,11 @@
 //! The program is the same binary that users run by hand, steered over its standard input. A reader thread
 //! takes its lines as they come; nothing here looks at the numbers inside them.
 
-use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,16 +17,15 @@ use rxpath_core::envelope::StreamLine;
 use rxpath_load::control::ControlCommand;
 use serde_json::Value;
 
-use super::line;
+use super::line::Line;
 use super::peer::{Began, Peer};
 use super::result::WorkloadResult;
 use super::side::SliceOfTimes;
 use crate::error::LabError;
 use crate::scenario::spec::Protocol;
+use crate::shared::{LastWords, locked};
 use crate::testbed::Started;
 
-/// Lines kept of what a program said on its standard error.
-const LAST_WORDS: usize = 20;
 /// How often a wait looks at the stop flag.
 const GLANCE: Duration = Duration::from_millis(20);
 /// How long a program may take to end after the order to close.
@@ -60,8 +58,8 @@ pub struct Program {
     child: Started,
     stdin: Option<Box<dyn Write + Send>>,
     said: Receiver<Message>,
-    intervals: Arc<Mutex<Vec<line::Line>>>,
-    last_words: Arc<Mutex<VecDeque<String>>>,
+    intervals: Arc<Mutex<Vec<Line>>>,
+    last_words: Arc<LastWords>,
     readers: Vec<JoinHandle<()>>,
     /// Process id and worker thread ids, from `ready`.
     pub pid: u32,
@@ -81,10 +79,6 @@ pub struct Program {
     pub is_stopping: bool,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Program {
     /// Takes over a child that was started with all three streams piped.
     pub fn adopt(
@@ -100,22 +94,18 @@ impl Program {
         let (tell, said) = channel();
         let clock = child.clock;
         let intervals = Arc::new(Mutex::new(Vec::with_capacity(1024)));
-        let last_words = Arc::new(Mutex::new(VecDeque::with_capacity(LAST_WORDS)));
+        let last_words = Arc::<LastWords>::default();
         let readers = vec![
             std::thread::spawn({
                 let intervals = Arc::clone(&intervals);
                 let last_words = Arc::clone(&last_words);
                 move || {
-                    let keep = |interval: &Value| match line::Line::read(
-                        protocol,
-                        name == "serve",
-                        interval,
-                    ) {
+                    let keep = |it: &Value| match Line::read(protocol, name == "serve", it) {
                         Some(line) => {
                             let t_ns = clock.from_host_ns(line.t_ns);
-                            locked(&intervals).push(line::Line { t_ns, ..line });
+                            locked(&intervals).push(Line { t_ns, ..line });
                         }
-                        None => remember(&last_words, interval.to_string()),
+                        None => last_words.add(it.to_string()),
                     };
                     read_lines(stdout, keep, &last_words, |word| tell.send(word).is_ok());
                 }
@@ -124,7 +114,7 @@ impl Program {
                 let last_words = Arc::clone(&last_words);
                 move || {
                     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                        remember(&last_words, line);
+                        last_words.add(line);
                     }
                 }
             }),
@@ -187,7 +177,7 @@ impl Program {
                         program: self.name,
                         what,
                         after_s: limit.as_secs_f64(),
-                        last_words: self.last_words(),
+                        last_words: self.last_words.text(),
                     });
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -246,10 +236,6 @@ impl Program {
         Ok(std::mem::take(&mut self.warnings))
     }
 
-    fn last_words(&self) -> String {
-        locked(&self.last_words).iter().cloned().collect::<Vec<_>>().join(" | ")
-    }
-
     fn died(&mut self, phase: &'static str) -> LabError {
         // The streams are at their end, so the exit is near; the short wait gets its status.
         let deadline = Instant::now() + Duration::from_millis(500);
@@ -273,7 +259,7 @@ impl Program {
             // why: polls for the exit of a child, bounded by the deadline above.
             std::thread::sleep(Duration::from_millis(2));
         }
-        LabError::Died { program: self.name, phase, how, code, last_words: self.last_words() }
+        LabError::Died { program: self.name, phase, how, code, last_words: self.last_words.text() }
     }
 }
 
@@ -322,7 +308,7 @@ impl Peer for Program {
         vec![self.began.into_iter().collect()]
     }
 
-    fn intervals(&self) -> Vec<line::Line> {
+    fn intervals(&self) -> Vec<Line> {
         locked(&self.intervals).clone()
     }
 
@@ -356,7 +342,7 @@ impl Drop for Program {
 fn read_lines(
     stdout: impl Read,
     keep: impl Fn(&Value),
-    last_words: &Mutex<VecDeque<String>>,
+    last_words: &LastWords,
     tell: impl Fn(Message) -> bool,
 ) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -379,7 +365,7 @@ fn read_lines(
                 Message::Slice(SliceOfTimes { name, span_ns, hdr_v2_base64 })
             }
             Err(_) => {
-                remember(last_words, line);
+                last_words.add(line);
                 continue;
             }
         };
@@ -388,14 +374,6 @@ fn read_lines(
         }
     }
     tell(Message::End);
-}
-
-fn remember(last_words: &Mutex<VecDeque<String>>, line: String) {
-    let mut kept = locked(last_words);
-    if kept.len() == LAST_WORDS {
-        kept.pop_front();
-    }
-    kept.push_back(line);
 }
 
 fn describe(status: ExitStatus) -> String {

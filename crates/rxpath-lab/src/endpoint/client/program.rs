@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::{Client, END_LIMIT, PROMPT};
 use crate::clock::{HostClock, monotonic_ns};
-use crate::endpoint::programs::{Launched, ProgramAsk, locked};
+use crate::endpoint::programs::{Launched, ProgramAsk};
 use crate::endpoint::wire::HostAsk;
 use crate::error::LabError;
+use crate::shared::locked;
 use crate::testbed::foreign::ForeignProgram;
 use crate::testbed::started::{Process, Started};
 use crate::trial::peer::Began;

@@ -15,8 +15,8 @@ use rxpath_remote::ssh;
 use super::{Client, NoStart, Shared};
 use crate::clock::monotonic_ns;
 use crate::endpoint::lease::Lease;
-use crate::endpoint::programs::locked;
 use crate::error::LabError;
+use crate::shared::{LastWords, locked};
 
 /// Output before the marker that is kept: a login shell's greeting.
 const NOISE_BYTES: usize = 64 << 10;
@@ -92,7 +92,7 @@ impl Client {
             programs: Mutex::default(),
             lease: Lease::since(monotonic_ns()),
             lost: Mutex::default(),
-            last_words: Mutex::default(),
+            last_words: LastWords::default(),
         });
         let (say, heard) = channel();
         if let Some(stdout) = child.stdout.take() {
@@ -119,7 +119,7 @@ impl Client {
         if let Some(reader) = stderr.filter(|_| status.is_some()) {
             let _ = reader.join();
         }
-        let last_words = client.shared.words();
+        let last_words = client.shared.last_words.text();
         let Start { is_late, sending, printed, .. } = start;
         let (printed, is_cut) = (printed.trim().to_owned(), sending.is_some());
         Ok(Err(NoStart { printed, last_words, status, is_late, is_cut }))

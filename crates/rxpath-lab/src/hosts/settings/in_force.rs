@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use super::{APPLIED, AROUND, ask, cannot_be_set, is_link, wait_for_link};
 use crate::endpoint::client::Client;
-use crate::endpoint::programs::locked;
 use crate::endpoint::settings::SettingsAsk;
 use crate::endpoint::wire::DeviceFacts;
 use crate::error::{AfterLoss, LabError, with_hint};
 use crate::hosts::again::{Again, WATCHDOG};
 use crate::hosts::{ConnectedHost, Hosts};
 use crate::scenario::spec::{Sets, Trials, Variant};
+use crate::shared::locked;
 use crate::testbed::Change;
 use crate::trial::config::whole;
 
