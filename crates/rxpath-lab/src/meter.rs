@@ -59,8 +59,6 @@ pub struct MeterReading {
     pub stolen_ns: u64,
     /// Gaps.
     pub gaps_count: u64,
-    /// Time in gaps so long that a hypervisor or another thread took it; in neither of the others.
-    pub aside_ns: u64,
     /// Quartiles of the gaps that an interrupt or more can be: from 2 us on, what was set aside not among them.
     pub gap_quartiles_ns: [u64; 3],
     /// Packets that went through the CPU's receive softirq meanwhile.
@@ -168,7 +166,6 @@ fn measure(cpu: u32, beside: Beside, stop: &AtomicBool) -> Result<MeterReading, 
         span_ns,
         stolen_ns,
         gaps_count,
-        aside_ns,
         gap_quartiles_ns: [0.25, 0.5, 0.75].map(|q| gaps.quantile_ns(q)),
         packets: wide(after.processed, before.processed),
         rps_interrupts_count: after

@@ -17,7 +17,7 @@ use rxpath_core::{IntoMap, SchedClass};
 use rxpath_load::udp::serve::options::ServeEngine;
 use rxpath_model::calibration::Calibration;
 use rxpath_model::sim::outcome::StageFigures;
-use rxpath_model::sim::{Parameters, Values};
+use rxpath_model::sim::{ParameterError, Parameters, Values};
 use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::ledger::Place;
 use rxpath_record::manifest::{Manifest, Trial};
@@ -162,7 +162,7 @@ pub fn values(
 ) -> Result<Values, String> {
     let trial = trials.first().ok_or("it has no valid trial")?;
     unknown(variant)?;
-    let told = |error: rxpath_model::sim::ParameterError| error.to_string();
+    let told = |error: ParameterError| error.to_string();
     let mut values = Values::default();
     calibration.apply(&mut values).map_err(told)?;
     for (key, value) in TIMES {
@@ -255,11 +255,7 @@ fn naps(variant: &Variant) -> bool {
 }
 
 /// Where the receive path runs, and with which ring.
-fn softirq(
-    variant: &Variant,
-    trial: &Trial,
-    values: &mut Values,
-) -> Result<(), rxpath_model::sim::ParameterError> {
+fn softirq(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), ParameterError> {
     let lab = &variant.lab;
     let sender = variant.load.cpus().0.clone();
     if lab.threaded {
@@ -282,7 +278,7 @@ fn softirq(
 
 /// The reader as it was set up.
 fn reader(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), String> {
-    let told = |error: rxpath_model::sim::ParameterError| error.to_string();
+    let told = |error: ParameterError| error.to_string();
     let server = UdpServer::recorded(trial).ok_or("the reader's settings were not recorded")?;
     let settings = &server.settings;
     if settings.engine != ServeEngine::Socket {

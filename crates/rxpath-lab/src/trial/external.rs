@@ -86,12 +86,8 @@ impl<'a> External<'a> {
         drop(child.stdin.take());
         let (stdout, stderr) = (Arc::default(), Arc::default());
         let mut readers = Vec::new();
-        if let Some(pipe) = child.stdout.take() {
-            readers.push(keep(pipe, &stdout));
-        }
-        if let Some(pipe) = child.stderr.take() {
-            readers.push(keep(pipe, &stderr));
-        }
+        readers.extend(child.stdout.take().map(|pipe| keep(pipe, &stdout)));
+        readers.extend(child.stderr.take().map(|pipe| keep(pipe, &stderr)));
         let pid = child.process.id();
         self.running = Some(Running { child, stdout, stderr, readers, pid, began_ns });
         Ok(())
@@ -125,13 +121,8 @@ impl<'a> External<'a> {
         }
     }
 
-    fn wait_end(&mut self, limit: Duration, stop: &AtomicBool) -> Result<bool, LabError> {
-        let mut ended = false;
-        phase::until(monotonic_ns, monotonic_ns() + limit.as_nanos() as u64, stop, || {
-            ended = self.ended();
-            Ok(ended)
-        })?;
-        Ok(ended)
+    fn wait_end(&self, limit: Duration, stop: &AtomicBool) -> Result<bool, LabError> {
+        phase::within(limit, stop, || Ok(self.ended()))
     }
 }
 
@@ -142,7 +133,7 @@ impl Peer for External<'_> {
         }
         self.launch(None)?;
         let mut ready = false;
-        phase::until(monotonic_ns, monotonic_ns() + limit.as_nanos() as u64, stop, || {
+        phase::within(limit, stop, || {
             ready = self.is_ready();
             Ok(ready || self.ended())
         })?;

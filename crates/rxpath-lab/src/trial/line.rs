@@ -21,8 +21,6 @@ pub struct Line {
     pub done: u64,
     /// Datagrams that the receiver's IP saw so far, where the line is made of the kernel's counters.
     pub arrived: Option<u64>,
-    /// Payload bytes so far.
-    pub bytes: u64,
     /// Done per thread.
     pub thread_done: Vec<u64>,
     /// CPU that each thread was on.
@@ -79,7 +77,6 @@ impl From<udp::Interval> for Line {
             // What an XDP program counts and drops is done: that is its task.
             done: it.packets + it.dropped_in_xdp_packets.unwrap_or(0),
             arrived: None,
-            bytes: it.bytes,
             thread_done: it.thread_packets,
             thread_cpus: it.thread_cpus,
             socket_done: it.socket_packets,
@@ -116,7 +113,6 @@ mod tests {
             t_ns: 5,
             attempted: Some(9),
             done: 12,
-            bytes: 256,
             thread_done: vec![3, 5],
             thread_cpus: vec![0, 1],
             socket_done: vec![8],

@@ -52,30 +52,40 @@ pub fn is_moved_by_timers(name: &str) -> bool {
     TIMERS.contains(&own)
 }
 
-/// Lets time pass until `until_ns` of `clock_ns`, looking at the stop flag and calling `glance`.
+/// Lets time pass until `until_ns` of `clock_ns`, looking at the stop flag and calling `glance`, which may end it. Says whether
+/// `glance` did.
 pub fn until(
     clock_ns: impl Fn() -> u64,
     until_ns: u64,
     stop: &AtomicBool,
     mut glance: impl FnMut() -> Result<bool, LabError>,
-) -> Result<(), LabError> {
+) -> Result<bool, LabError> {
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(LabError::Interrupted);
         }
         if glance()? {
-            return Ok(());
+            return Ok(true);
         }
         let now = clock_ns();
         if now >= until_ns {
-            return Ok(());
+            return Ok(false);
         }
         // why: the pacing of a phase; it ends at an instant, not after a guess.
         std::thread::sleep(GLANCE.min(Duration::from_nanos(until_ns - now)));
     }
 }
 
+/// Does the same for a span from now on.
+pub fn within(
+    span: Duration,
+    stop: &AtomicBool,
+    glance: impl FnMut() -> Result<bool, LabError>,
+) -> Result<bool, LabError> {
+    until(monotonic_ns, monotonic_ns() + span.as_nanos() as u64, stop, glance)
+}
+
 /// Lets a span pass unless a signal cuts it short.
 pub fn pause(span: Duration, stop: &AtomicBool) -> Result<(), LabError> {
-    until(monotonic_ns, monotonic_ns() + span.as_nanos() as u64, stop, || Ok(false))
+    within(span, stop, || Ok(false)).map(drop)
 }

@@ -203,7 +203,8 @@ impl Trial<'_> {
 
     fn pass(&mut self, until_ns: u64, phase: &'static str) -> Result<(), LabError> {
         let (stop, testbed) = (self.config.stop, self.testbed);
-        phase::until(|| testbed.clock_ns(), until_ns, stop, || self.look(phase).map(|()| false))
+        let look = || self.look(phase).map(|()| false);
+        phase::until(|| testbed.clock_ns(), until_ns, stop, look).map(drop)
     }
 
     /// Waits until no change of the rate is shown that would matter over the window, or for the time that the scenario
@@ -212,23 +213,18 @@ impl Trial<'_> {
         let (stop, testbed) = (self.config.stop, self.testbed);
         let (settle, measure) = (self.config.trials.settle, self.config.trials.measure);
         let limit = ramp_end + settle.0;
-        let (mut drift, mut is_settled) = (None, false);
-        phase::until(
-            || testbed.clock_ns(),
-            limit,
-            stop,
-            || {
-                self.look("settle")?;
-                let recent: Vec<Line> =
-                    self.rate_lines().into_iter().filter(|line| line.t_ns >= ramp_end).collect();
-                let rates = window::rates(&recent);
-                let watched = rates.last().map_or(0.0, |(at, _)| *at);
-                drift = Drift::of(&rates);
-                is_settled = watched >= SETTLE_SPAN_S
-                    && drift.is_some_and(|drift| !drift.matters(measure.as_secs_f64()));
-                Ok(is_settled)
-            },
-        )?;
+        let mut drift = None;
+        let look = || -> Result<bool, LabError> {
+            self.look("settle")?;
+            let recent: Vec<Line> =
+                self.rate_lines().into_iter().filter(|line| line.t_ns >= ramp_end).collect();
+            let rates = window::rates(&recent);
+            let watched = rates.last().map_or(0.0, |(at, _)| *at);
+            drift = Drift::of(&rates);
+            Ok(watched >= SETTLE_SPAN_S
+                && drift.is_some_and(|drift| !drift.matters(measure.as_secs_f64())))
+        };
+        let is_settled = phase::until(|| testbed.clock_ns(), limit, stop, look)?;
         if is_settled && let Some(window) = &mut self.armed.window {
             window.settled();
         }

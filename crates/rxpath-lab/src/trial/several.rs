@@ -206,35 +206,23 @@ impl Times {
 
 /// The results of programs of one protocol as the result of one.
 fn together(results: &[WorkloadResult], times: &Times) -> WorkloadResult {
-    macro_rules! parts {
-        ($variant:ident) => {
-            results
-                .iter()
-                .filter_map(|result| match result {
-                    WorkloadResult::$variant(part) => Some(part),
-                    _ => None,
-                })
-                .collect::<Vec<_>>()
-        };
+    macro_rules! joined {
+        ($variant:ident, $join:path $(, $times:ident)?) => {{
+            let parts = results.iter().filter_map(|result| match result {
+                WorkloadResult::$variant(part) => Some(part),
+                _ => None,
+            });
+            WorkloadResult::$variant($join(&parts.collect::<Vec<_>>() $(, $times)?))
+        }};
     }
     match results.first() {
-        Some(WorkloadResult::UdpLoad(_)) => WorkloadResult::UdpLoad(udp::load(&parts!(UdpLoad))),
-        Some(WorkloadResult::UdpServe(_)) => {
-            WorkloadResult::UdpServe(udp::serve(&parts!(UdpServe), times))
-        }
-        Some(WorkloadResult::Stream(_)) => WorkloadResult::Stream(tcp::stream(&parts!(Stream))),
-        Some(WorkloadResult::Transactions(_)) => {
-            WorkloadResult::Transactions(tcp::transactions(&parts!(Transactions), times))
-        }
-        Some(WorkloadResult::TcpServe(_)) => {
-            WorkloadResult::TcpServe(tcp::serve(&parts!(TcpServe)))
-        }
-        Some(WorkloadResult::HttpLoad(_)) => {
-            WorkloadResult::HttpLoad(http::load(&parts!(HttpLoad), times))
-        }
-        Some(WorkloadResult::HttpServe(_)) => {
-            WorkloadResult::HttpServe(http::serve(&parts!(HttpServe), times))
-        }
+        Some(WorkloadResult::UdpLoad(_)) => joined!(UdpLoad, udp::load),
+        Some(WorkloadResult::UdpServe(_)) => joined!(UdpServe, udp::serve, times),
+        Some(WorkloadResult::Stream(_)) => joined!(Stream, tcp::stream),
+        Some(WorkloadResult::Transactions(_)) => joined!(Transactions, tcp::transactions, times),
+        Some(WorkloadResult::TcpServe(_)) => joined!(TcpServe, tcp::serve),
+        Some(WorkloadResult::HttpLoad(_)) => joined!(HttpLoad, http::load, times),
+        Some(WorkloadResult::HttpServe(_)) => joined!(HttpServe, http::serve, times),
         _ => WorkloadResult::None,
     }
 }

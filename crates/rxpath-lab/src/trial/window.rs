@@ -18,8 +18,6 @@ pub struct Span {
     pub done: u64,
     /// Datagrams that the receiver's IP saw, where the lines are made of the kernel's counters.
     pub arrived: Option<u64>,
-    /// Payload bytes.
-    pub bytes: u64,
     /// Done per thread.
     pub thread_done: Vec<u64>,
     /// Blocked on the send buffer, all threads (sender).
@@ -41,10 +39,14 @@ impl Span {
     }
 }
 
+/// The lines inside `[start_ns, end_ns]`.
+pub fn inside(lines: &[Line], start_ns: u64, end_ns: u64) -> impl Iterator<Item = &Line> {
+    lines.iter().filter(move |line| (start_ns..=end_ns).contains(&line.t_ns))
+}
+
 /// The span of the lines inside `[start_ns, end_ns]`; `None` when fewer than two lie there.
 pub fn span(lines: &[Line], start_ns: u64, end_ns: u64) -> Option<Span> {
-    let inside: Vec<&Line> =
-        lines.iter().filter(|line| (start_ns..=end_ns).contains(&line.t_ns)).collect();
+    let inside: Vec<&Line> = inside(lines, start_ns, end_ns).collect();
     let (first, last) = (inside.first()?, inside.last()?);
     if last.t_ns == first.t_ns {
         return None;
@@ -61,7 +63,6 @@ pub fn span(lines: &[Line], start_ns: u64, end_ns: u64) -> Option<Span> {
         },
         done: last.done.saturating_sub(first.done),
         arrived: last.arrived.zip(first.arrived).map(|(end, start)| end.saturating_sub(start)),
-        bytes: last.bytes.saturating_sub(first.bytes),
         thread_done: (0..threads)
             .map(|i| since(last.thread_done.get(i).copied(), first.thread_done.get(i).copied()))
             .collect(),
@@ -95,26 +96,22 @@ pub fn rates(lines: &[Line]) -> Vec<(f64, f64)> {
 
 /// Mean and maximum of a socket's queue inside the window, and the number of samples.
 pub fn queue(lines: &[Line], socket: usize, start_ns: u64, end_ns: u64) -> (f64, u64, u64) {
-    let inside: Vec<u64> = lines
-        .iter()
-        .filter(|line| (start_ns..=end_ns).contains(&line.t_ns))
-        .filter_map(|line| line.socket_rmem_bytes.get(socket).copied())
-        .collect();
-    let samples = inside.len() as u64;
-    let mean = if samples == 0 { 0.0 } else { inside.iter().sum::<u64>() as f64 / samples as f64 };
-    (mean, inside.iter().copied().max().unwrap_or(0), samples)
+    let seen = inside(lines, start_ns, end_ns);
+    let seen: Vec<u64> =
+        seen.filter_map(|line| line.socket_rmem_bytes.get(socket).copied()).collect();
+    let samples = seen.len() as u64;
+    let mean = if samples == 0 { 0.0 } else { seen.iter().sum::<u64>() as f64 / samples as f64 };
+    (mean, seen.iter().copied().max().unwrap_or(0), samples)
 }
 
 /// The longest time between neighbouring lines in which nothing was read although datagrams waited.
 ///
 /// `None` when no line shows it: stalls shorter than the distance of two lines are not seen.
 pub fn longest_stall_s(lines: &[Line], start_ns: u64, end_ns: u64) -> Option<f64> {
-    let inside: Vec<&Line> =
-        lines.iter().filter(|line| (start_ns..=end_ns).contains(&line.t_ns)).collect();
     let waiting = |line: &Line| line.socket_rmem_bytes.iter().any(|bytes| *bytes > 0);
     let mut longest = 0u64;
     let mut since: Option<&Line> = None;
-    for line in inside {
+    for line in inside(lines, start_ns, end_ns) {
         since = since.filter(|first| first.done == line.done && waiting(line));
         longest = longest.max(since.map_or(0, |first| line.t_ns - first.t_ns));
         since = since.or(Some(line).filter(|line| waiting(line)));

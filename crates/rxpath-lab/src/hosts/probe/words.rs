@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use rxpath_core::number::counted;
+
 use super::ProbedPort;
 use crate::endpoint::probe::{HeardProbe, SentProbes};
 
@@ -89,7 +91,9 @@ pub(super) fn refusal(
     if let Some(taken) = found.hops {
         let (text, least) = match taken {
             Hops::Exactly(taken) => (format!("takes {taken} hops"), taken),
-            Hops::More => (format!("takes more than {hops} hop{}", plural(*hops)), hops + 1),
+            Hops::More => {
+                (format!("takes more than {}", counted(u64::from(*hops), "hop")), hops + 1)
+            }
         };
         return Some((
             format!("{sender} -> {receiver} {text}; network.hops is {hops}"),
@@ -150,10 +154,6 @@ fn not_arrived(ends: &Ends<'_>, found: &Found) -> (String, String) {
             format!("a firewall of {receiver}, on input (nft list ruleset), or its rp_filter"),
         ),
     }
-}
-
-fn plural(count: u8) -> &'static str {
-    if count == 1 { "" } else { "s" }
 }
 
 #[cfg(test)]
