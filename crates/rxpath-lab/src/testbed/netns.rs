@@ -27,6 +27,7 @@ use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::{Link, PathFacts};
 use rxpath_record::manifest::FlowCpu;
 
+use self::settings::LabSettings;
 use super::ring::Ring;
 use super::seat::Seat;
 use super::tuned::{self, DEVICE};
@@ -77,7 +78,7 @@ impl NetnsTestbed {
     pub fn make(owner: &Owner, lab: &Lab, tune: &Tune) -> Result<Self, LabError> {
         let tx = Namespace::create(owner, "tx")?;
         let rx = Namespace::create(owner, "rx")?;
-        let mut changes = Vec::new();
+        let mut settings = LabSettings { lab, changes: Vec::new() };
         for ns in [&tx, &rx] {
             if lab.ipv6 {
                 for (setting, value) in QUIET_IPV6 {
@@ -88,20 +89,20 @@ impl NetnsTestbed {
                 ns.disable_ipv6()?;
             }
         }
-        settings::sysctls(&tx, PathSide::Tx, lab, &mut changes)?;
-        settings::sysctls(&rx, PathSide::Rx, lab, &mut changes)?;
+        settings.sysctls(&tx, PathSide::Tx)?;
+        settings.sysctls(&rx, PathSide::Rx)?;
         tx.veth_to(DEVICE, &rx, DEVICE, lab.queues.max(1))?;
         let addresses = link(&tx, &rx, lab)?;
-        settings::features(&tx, &rx, lab, &mut changes)?;
-        let napi_threads = settings::steering(&rx, lab, &mut changes)?;
-        settings::queueing(&tx, lab, &mut changes)?;
+        settings.features(&tx, &rx)?;
+        let napi_threads = settings.steering(&rx)?;
+        settings.queueing(&tx)?;
         let mut lab = lab.clone();
         if !tune.is_empty() {
             for (side, ns, wanted) in
                 [(PathSide::Tx, &tx, &tune.sender), (PathSide::Rx, &rx, &tune.receiver)]
             {
                 for change in tuned::set_all(ns, wanted)? {
-                    settings::note(side, change, &mut changes);
+                    settings.note(side, change);
                 }
             }
             tuned::observe(&mut lab, &tx, &rx)?;
@@ -119,7 +120,7 @@ impl NetnsTestbed {
             rx,
             lab: lab.clone(),
             addresses,
-            changes,
+            changes: settings.changes,
             readers: RefCell::new(readers),
             droppers,
             napi_threads,
@@ -236,8 +237,7 @@ impl Testbed for NetnsTestbed {
     }
 
     fn spawn(&self, seat: Seat, command: Command) -> Result<Started, LabError> {
-        let ns = if seat.side == PathSide::Tx { &self.tx } else { &self.rx };
-        Ok(Started::local(ns.spawn(command)?))
+        Ok(Started::local(self.namespace(seat.side).spawn(command)?))
     }
 
     fn flow_cpus(&self, source_port: u16, flows: u16, port: u16) -> Result<Vec<FlowCpu>, LabError> {
@@ -269,9 +269,8 @@ impl Testbed for NetnsTestbed {
     }
 
     fn sock_diag(&self, side: PathSide) -> Result<Netlink, LabError> {
-        let ns = if side == PathSide::Tx { &self.tx } else { &self.rx };
         // A socket belongs to the namespace of the thread that opened it, wherever it is used then.
-        Ok(ns.run(|_| Netlink::sock_diag())??)
+        Ok(self.namespace(side).run(|_| Netlink::sock_diag())??)
     }
 
     fn ring(&self) -> Result<Option<Ring>, LabError> {
@@ -349,7 +348,7 @@ impl Testbed for NetnsTestbed {
     }
 
     fn network_namespace(&self, side: PathSide) -> Option<u32> {
-        let namespace = if side == PathSide::Tx { &self.tx } else { &self.rx };
+        let namespace = self.namespace(side);
         let inode = namespace.run(|_| rxpath_host::read::identity::network_namespace()).ok()?;
         u32::try_from(inode.ok()?).ok()
     }

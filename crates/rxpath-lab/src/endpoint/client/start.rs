@@ -103,7 +103,18 @@ impl Client {
             let shared = Arc::clone(&shared);
             std::thread::spawn(move || shared.remember(stderr))
         });
-        let mut start = Start::new(Arc::clone(&shared), (say, heard), limit);
+        let mut start = Start {
+            shared: Arc::clone(&shared),
+            say,
+            heard,
+            limit,
+            deadline: Instant::now() + limit,
+            is_ready: false,
+            is_late: false,
+            printed: String::new(),
+            offered: None,
+            sending: None,
+        };
         let client = Self {
             shared,
             words: words(&transport),
@@ -163,25 +174,6 @@ struct Start {
 }
 
 impl Start {
-    fn new(
-        shared: Arc<Shared>,
-        (say, heard): (Sender<Heard>, Receiver<Heard>),
-        limit: Duration,
-    ) -> Self {
-        Self {
-            shared,
-            say,
-            heard,
-            limit,
-            deadline: Instant::now() + limit,
-            is_ready: false,
-            is_late: false,
-            printed: String::new(),
-            offered: None,
-            sending: None,
-        }
-    }
-
     /// Waits for the endpoint, and does what its host needs; whether it started.
     fn is_made(&mut self, supply: &mut dyn Supply) -> Result<bool, LabError> {
         while let Some(left) = self.deadline.checked_duration_since(Instant::now()) {
