@@ -1,5 +1,6 @@
 //! The search over trials of a scenario: the start, the candidates, the trials, the comparison of what is kept.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use rxpath_core::Nanos;
@@ -112,9 +113,19 @@ impl SearchSession<'_> {
         let candidates = answer.candidates.clone();
         let plan = asked.plan(&candidates, (&self.objective, &self.guards));
         let with = |sets: &[String]| self.with(sets);
-        let about = (&self.objective, self.guards.as_slice());
-        let times = (measure, full);
-        let mut trials = Trials::new((steps, &with), &candidates, about, times, deadline);
+        let mut trials = Trials {
+            steps,
+            with: &with,
+            candidates: &candidates,
+            objective: &self.objective,
+            guards: &self.guards,
+            measure,
+            deadline,
+            full,
+            made: Vec::new(),
+            variants: BTreeMap::new(),
+            full_count: 1,
+        };
         let found = auto::search(&mut trials, &plan).map_err(|failed| match failed {
             Failed::Measure(error, known) => {
                 (answer.found, answer.trials) = (Some(*known), std::mem::take(&mut trials.made));

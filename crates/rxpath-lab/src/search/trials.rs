@@ -48,47 +48,26 @@ pub type With<'a> = dyn Fn(&[String]) -> Result<Variant, String> + 'a;
 /// The lab as the search sees it.
 pub struct Trials<'a, 'r, 'o> {
     /// The run that they are made in.
-    steps: &'a mut Steps<'r, 'o>,
-    with: &'a With<'a>,
-    candidates: &'a [Candidate],
-    objective: &'a Objective,
-    guards: &'a [MetricGuard],
+    pub steps: &'a mut Steps<'r, 'o>,
+    pub with: &'a With<'a>,
+    pub candidates: &'a [Candidate],
+    pub objective: &'a Objective,
+    pub guards: &'a [MetricGuard],
     /// Length of a full window.
-    measure: Nanos,
+    pub measure: Nanos,
     /// When the budget ends.
-    deadline: Instant,
+    pub deadline: Instant,
     /// What a full trial takes.
-    full: Duration,
+    pub full: Duration,
     /// Those made so far.
     pub made: Vec<TrialOf>,
-    variants: BTreeMap<Vec<usize>, Variant>,
-    full_count: u32,
+    /// Those made with candidates on.
+    pub variants: BTreeMap<Vec<usize>, Variant>,
+    /// Full trials so far, that of the start among them.
+    pub full_count: u32,
 }
 
-impl<'a, 'r, 'o> Trials<'a, 'r, 'o> {
-    /// With what a full trial took.
-    pub fn new(
-        (steps, with): (&'a mut Steps<'r, 'o>, &'a With<'a>),
-        candidates: &'a [Candidate],
-        (objective, guards): (&'a Objective, &'a [MetricGuard]),
-        (measure, full): (Nanos, Duration),
-        deadline: Instant,
-    ) -> Self {
-        Self {
-            steps,
-            with,
-            candidates,
-            objective,
-            guards,
-            measure,
-            deadline,
-            full,
-            made: Vec::new(),
-            variants: BTreeMap::new(),
-            full_count: 1,
-        }
-    }
-
+impl Trials<'_, '_, '_> {
     /// The variant with these candidates on.
     ///
     /// # Errors
