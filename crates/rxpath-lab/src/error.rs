@@ -119,6 +119,21 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// A contradiction of the program, in words.
+    pub fn internal(what: impl Into<String>) -> Self {
+        Self::Internal { what: what.into() }
+    }
+
+    /// Something that cannot be written as JSON.
+    pub fn not_json(what: &str, error: &serde_json::Error) -> Self {
+        Self::internal(format!("{what} cannot be written as JSON: {error}"))
+    }
+
+    /// A fault of a host for which there is no hint.
+    pub fn on_host(host: &str, text: impl Into<String>) -> Self {
+        Self::OnHost { host: host.to_owned(), text: text.into(), hint: String::new() }
+    }
+
     /// An I/O error with the operation that met it.
     pub fn io(op: impl Into<String>, source: std::io::Error) -> Self {
         Self::Io { op: op.into(), source }

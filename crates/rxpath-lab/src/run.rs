@@ -169,9 +169,7 @@ fn first_manifest(
 
 /// What the run directory must have: a run that does not say what it ran is none.
 fn as_json(what: &str, value: &impl Serialize) -> Result<serde_json::Value, LabError> {
-    serde_json::to_value(value).map_err(|error| LabError::Internal {
-        what: format!("the {what} cannot be written as JSON: {error}"),
-    })
+    serde_json::to_value(value).map_err(|error| LabError::not_json(&format!("the {what}"), &error))
 }
 
 /// The metric that a scenario is about: what its victim got, or that of its protocol.

@@ -118,11 +118,8 @@ impl Client {
     pub fn clock(&self) -> Result<ClockBounds, LabError> {
         let found = (0..BURSTS).find_map(|_| self.burst().transpose());
         found.unwrap_or_else(|| {
-            Err(LabError::OnHost {
-                host: self.alias().to_owned(),
-                text: format!("its clock jumped each of {BURSTS} times that it was compared"),
-                hint: String::new(),
-            })
+            let text = format!("its clock jumped each of {BURSTS} times that it was compared");
+            Err(LabError::on_host(self.alias(), text))
         })
     }
 
@@ -164,10 +161,8 @@ impl Drop for Client {
 impl PendingAnswer {
     /// Waits for the answer.
     pub fn wait<T: DeserializeOwned>(self, limit: Duration) -> Result<T, LabError> {
-        serde_json::from_value(self.value(limit)?).map_err(|error| LabError::OnHost {
-            host: self.shared.alias.clone(),
-            text: format!("its answer is not understood: {error}"),
-            hint: String::new(),
+        serde_json::from_value(self.value(limit)?).map_err(|error| {
+            LabError::on_host(&self.shared.alias, format!("its answer is not understood: {error}"))
         })
     }
 
@@ -191,9 +186,8 @@ impl PendingAnswer {
 
 impl Shared {
     fn send(&self, request: &Request) -> Result<(), LabError> {
-        let text = serde_json::to_string(request).map_err(|error| LabError::Internal {
-            what: format!("a request cannot be written as JSON: {error}"),
-        })?;
+        let text = serde_json::to_string(request)
+            .map_err(|error| LabError::not_json("a request", &error))?;
         let mut stdin = locked(&self.stdin);
         let sent = stdin.as_mut().map(|pipe| writeln!(pipe, "{text}").and_then(|()| pipe.flush()));
         match sent {

@@ -96,9 +96,7 @@ impl Outlet {
 
 /// An answer as JSON.
 pub(super) fn json(found: &impl Serialize) -> Result<Value, LabError> {
-    serde_json::to_value(found).map_err(|error| LabError::Internal {
-        what: format!("an answer cannot be written as JSON: {error}"),
-    })
+    serde_json::to_value(found).map_err(|error| LabError::not_json("an answer", &error))
 }
 
 impl Inner {

@@ -188,9 +188,8 @@ impl EndpointPrograms {
 
     fn order(&mut self, program: u32, line: &str) -> Result<(), LabError> {
         let pipe = self.running.get_mut(&program).and_then(|it| it.stdin.as_mut());
-        let pipe = pipe.ok_or_else(|| LabError::Internal {
-            what: format!("program {program} takes no orders"),
-        })?;
+        let none = || LabError::internal(format!("program {program} takes no orders"));
+        let pipe = pipe.ok_or_else(none)?;
         writeln!(pipe, "{line}")
             .and_then(|()| pipe.flush())
             .map_err(|error| LabError::io("give an order to a workload", error))

@@ -236,10 +236,9 @@ fn sending(
         ));
     }
     let device = sender.hello.devices.iter().find(|device| device.name == route.device);
-    let device = device.ok_or_else(|| LabError::OnHost {
-        host: alias.to_owned(),
-        text: format!("its route leaves by {}, which it does not list", route.device),
-        hint: String::new(),
+    let device = device.ok_or_else(|| {
+        let text = format!("its route leaves by {}, which it does not list", route.device);
+        LabError::on_host(alias, text)
     })?;
     let source = route.source.or_else(|| entry.addr.first().copied());
     Ok((up(alias, device)?, source.unwrap_or(to)))

@@ -169,15 +169,9 @@ fn wait_for_link(host: &ConnectedHost) -> Result<DeviceFacts, LabError> {
             return Ok(device);
         }
         if Instant::now() >= deadline {
-            return Err(LabError::OnHost {
-                host: host.client.alias().to_owned(),
-                text: format!(
-                    "{} had no carrier for {} s before a trial",
-                    host.device.name,
-                    LINK_UP.as_secs()
-                ),
-                hint: String::new(),
-            });
+            let (name, waited_s) = (&host.device.name, LINK_UP.as_secs());
+            let text = format!("{name} had no carrier for {waited_s} s before a trial");
+            return Err(LabError::on_host(host.client.alias(), text));
         }
         // why: a link comes up when its other end does; the host is asked again.
         std::thread::sleep(GLANCE);

@@ -40,9 +40,7 @@ impl ForeignProgram {
         }
         let words: Vec<String> = self.words.iter().map(fill).collect();
         let Some((program, arguments)) = words.split_first() else {
-            return Err(LabError::Internal {
-                what: "a foreign program with an empty command".into(),
-            });
+            return Err(LabError::internal("a foreign program with an empty command"));
         };
         let mut command = Command::new(program);
         command.args(arguments);

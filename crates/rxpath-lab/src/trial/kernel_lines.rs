@@ -127,9 +127,8 @@ pub fn follow(mut to: impl Write) -> Result<(), LabError> {
         let read = reader.read();
         let values = read.values.into_iter().filter(|(name, _)| is_used(name)).into_map();
         let snapshot = Snapshot { values, t_ns: monotonic_ns() as i64, ..Snapshot::default() };
-        let text = serde_json::to_string(&snapshot).map_err(|error| LabError::Internal {
-            what: format!("counters cannot be written as JSON: {error}"),
-        })?;
+        let text = serde_json::to_string(&snapshot)
+            .map_err(|error| LabError::not_json("counters", &error))?;
         if writeln!(to, "{text}").and_then(|()| to.flush()).is_err() {
             return Ok(());
         }

@@ -144,9 +144,7 @@ impl Program {
     pub fn wait_result(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError> {
         match self.wait("its result", limit, stop, |said| matches!(said, Message::Result(_)))? {
             Message::Result(value) => Ok(value),
-            _ => Err(LabError::Internal {
-                what: "a wait for a result ended with something else".into(),
-            }),
+            _ => Err(LabError::internal("a wait for a result ended with something else")),
         }
     }
 

@@ -82,8 +82,7 @@ impl Several {
     ) -> Result<Vec<T>, LabError> {
         let named = |host: &String, error: LabError| match error {
             error @ (LabError::Died { .. } | LabError::Silent { .. }) => {
-                let (text, hint) = (error.to_string(), String::new());
-                LabError::OnHost { host: host.clone(), text, hint }
+                LabError::on_host(host, error.to_string())
             }
             other => other,
         };
