@@ -58,6 +58,15 @@ pub(super) fn refuse(mut faults: Vec<HostFault>) -> Result<(), LabError> {
     faults.pop().map_or(Ok(()), |fault| Err(fault.error))
 }
 
+/// What was found of a host; an error becomes a fault of it.
+pub(super) fn noted<T>(
+    host: &str,
+    found: Result<T, LabError>,
+    faults: &mut Vec<HostFault>,
+) -> Option<T> {
+    found.map_err(|error| faults.push(HostFault::of(host, error))).ok()
+}
+
 /// A fault of a host or of its path.
 pub(super) fn cannot(what: impl Into<String>, hint: impl Into<String>) -> LabError {
     LabError::CannotRun { what: what.into(), hint: hint.into() }
@@ -66,6 +75,15 @@ pub(super) fn cannot(what: impl Into<String>, hint: impl Into<String>) -> LabErr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_without_an_error_stay_in_their_order() {
+        let mut faults = Vec::new();
+        let found = [("a", Ok(1)), ("b", Err(cannot("b: no", ""))), ("c", Ok(3))];
+        let sound = found.into_iter().filter_map(|(host, one)| noted(host, one, &mut faults));
+        assert_eq!(sound.collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(faults.iter().map(HostFault::text).collect::<Vec<_>>(), ["b: no"]);
+    }
 
     #[test]
     fn a_fault_is_one_line_that_begins_with_its_host() {

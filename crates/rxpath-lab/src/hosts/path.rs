@@ -8,7 +8,7 @@ use rxpath_remote::inventory::{HostEntry, Network};
 use super::chosen::{self, PathEnd};
 use super::connect::is_local;
 use super::devices::{listed, up};
-use super::fault::{HostFault, cannot};
+use super::fault::{HostFault, cannot, noted};
 use super::pairs::HostPairs;
 use super::settings::InForce;
 use super::start_lead::StartLead;
@@ -29,10 +29,7 @@ pub fn between(
     let to = receiving_all(receivers, &senders, inventory, faults);
     let addresses: Vec<(&str, &[IpAddr])> =
         to.iter().map(|host| (host.client.alias(), host.addresses.as_slice())).collect();
-    if let Err(error) = distinct(&addresses) {
-        faults.push(HostFault::of("", error));
-        return None;
-    }
+    noted("", distinct(&addresses), faults)?;
     if to.is_empty() {
         return None;
     }
@@ -43,10 +40,8 @@ pub fn between(
         let own: Vec<&ConnectedHost> = to.iter().filter(own).collect();
         let found = entry(inventory, &sender)
             .and_then(|entry| sending_to_all(&sender, entry, &own, inventory));
-        match found {
-            Ok((device, addresses)) => from.push(ConnectedHost { device, addresses, ..sender }),
-            Err(error) => faults.push(HostFault::of(sender.client.alias(), error)),
-        }
+        let found = noted(alias, found, faults);
+        from.extend(found.map(|(device, addresses)| ConnectedHost { device, addresses, ..sender }));
     }
     let share_a_clock = inventory.hosts.values().all(is_local);
     let is_here = inventory.hosts.values().any(is_local);
@@ -83,10 +78,8 @@ fn receiving_all(
             Some(first) => receiving(alias, &receiver.hello, entry, *first),
             None => chosen::address(&PathEnd::of(&receiver), &own, &inventory.network),
         });
-        match found {
-            Ok((device, addresses)) => to.push(ConnectedHost { device, addresses, ..receiver }),
-            Err(error) => faults.push(HostFault::of(alias, error)),
-        }
+        let found = noted(alias, found, faults);
+        to.extend(found.map(|(device, addresses)| ConnectedHost { device, addresses, ..receiver }));
     }
     to
 }

@@ -5,7 +5,7 @@ use rand::RngExt;
 use rxpath_remote::{Binaries, Inventory, Role};
 
 use super::connect::{self, HostTerms};
-use super::fault::HostFault;
+use super::fault::{HostFault, noted};
 use super::pairs::HostPairs;
 use super::privilege::RootNeeds;
 use super::{ConnectedHost, Hosts, check_counts, machines, path};
@@ -40,25 +40,11 @@ impl Hosts {
         let found = connect::connect((&all, at_once), binaries, terms, note);
         let aliases = all.iter().map(|(alias, _)| alias.as_str());
         let mut faults = Vec::new();
-        let connected = sound(aliases.zip(found), &mut faults);
+        let found = aliases.zip(found);
+        let connected = found.filter_map(|(alias, one)| noted(alias, one, &mut faults)).collect();
         let hosts = ready(connected, inventory, &secret, &mut faults);
         Ok(Readiness { hosts, faults })
     }
-}
-
-/// Those without an error; the errors of the others become faults.
-fn sound<'a, T>(
-    found: impl Iterator<Item = (&'a str, Result<T, LabError>)>,
-    faults: &mut Vec<HostFault>,
-) -> Vec<T> {
-    let mut sound = Vec::new();
-    for (alias, one) in found {
-        match one {
-            Ok(one) => sound.push(one),
-            Err(error) => faults.push(HostFault::of(alias, error)),
-        }
-    }
-    sound
 }
 
 /// Connected hosts with their paths and devices.
@@ -68,13 +54,7 @@ fn ready(
     secret: &str,
     faults: &mut Vec<HostFault>,
 ) -> Option<Hosts> {
-    let coordinator = match machines::tell_apart(&mut connected, secret) {
-        Ok(coordinator) => coordinator,
-        Err(error) => {
-            faults.push(HostFault::of("", error));
-            return None;
-        }
-    };
+    let coordinator = noted("", machines::tell_apart(&mut connected, secret), faults)?;
     let sends = |host: &ConnectedHost| {
         inventory.hosts.get(host.client.alias()).is_some_and(|it| it.role == Role::Sender)
     };
@@ -93,10 +73,8 @@ fn ready(
 fn with_cards(hosts: Vec<ConnectedHost>, faults: &mut Vec<HostFault>) -> Vec<ConnectedHost> {
     let mut known = Vec::new();
     for mut host in hosts {
-        match ask_card(&mut host) {
-            Ok(()) => known.push(host),
-            Err(error) => faults.push(HostFault::of(host.client.alias(), error)),
-        }
+        let asked = ask_card(&mut host);
+        known.extend(noted(host.client.alias(), asked, faults).map(|()| host));
     }
     known
 }
@@ -117,18 +95,4 @@ fn card_node(host: &ConnectedHost) -> Option<u32> {
         all.find(|device| device.name == name).and_then(|device| device.numa_node)
     };
     of(&host.device.name).or_else(|| host.speeds.iter().find_map(|link| of(&link.device)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hosts::fault::cannot;
-
-    #[test]
-    fn those_without_an_error_stay_in_their_order() {
-        let mut faults = Vec::new();
-        let found = [("a", Ok(1)), ("b", Err(cannot("b: no", ""))), ("c", Ok(3))];
-        assert_eq!(sound(found.into_iter(), &mut faults), [1, 3]);
-        assert_eq!(faults.iter().map(HostFault::text).collect::<Vec<_>>(), ["b: no"]);
-    }
 }
