@@ -5,7 +5,7 @@ pub use crate::answer::{Answer, Checked};
 pub use crate::facts::{Count, Device, Evidence, Gap, OrGap, RARE_RATIO, RequiredFact};
 pub use crate::knob::Set;
 pub use crate::rule::{Ask, Check, idle, quiet};
-pub use crate::rule_file::RuleFile;
+pub use crate::rule_file::Checks;
 pub use crate::weight::Goal::{Benchmark, Fairness, Latency, Throughput};
 pub use crate::weight::Magnitude::{Loss, Multiple, Unmeasured};
 pub use crate::weight::Severity::{Fail, Info, Warn};

@@ -13,13 +13,16 @@ pub(crate) fn table<T: DeserializeOwned>(name: &str, text: &str) -> T {
     toml::from_str(text).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
+/// The check of each rule of a file, by its id.
+pub type Checks = &'static [(&'static str, Check)];
+
 /// The texts of some rules, and a check for each of them.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleFile {
     /// TOML: one `[[rule]]` for each rule, whose keys are the fields of [`Rule`].
     pub text: &'static str,
-    /// The check of each rule, by its id.
-    pub checks: &'static [(&'static str, Check)],
+    /// The check of each rule.
+    pub checks: Checks,
 }
 
 /// What the file says.
@@ -130,10 +133,7 @@ sources = ["DOC"]
     const TWO: (&str, Check) = ("two", Check::Host(|_| Answer::fine("well")));
     const THREE: (&str, Check) = ("three", Check::Host(|_| Answer::fine("well")));
 
-    fn read(
-        text: &'static str,
-        checks: &'static [(&'static str, Check)],
-    ) -> Result<Vec<Rule>, String> {
+    fn read(text: &'static str, checks: Checks) -> Result<Vec<Rule>, String> {
         RuleFile { text, checks }.rules()
     }
 

@@ -15,62 +15,72 @@ use std::sync::LazyLock;
 use crate::rule::Rule;
 use crate::rule_file::RuleFile;
 
+/// The files of rules: the texts of `AREA/NAME.toml`, the checks of `AREA/NAME.rs`.
+macro_rules! files {
+    ($($area:ident::$name:ident,)*) => {
+        &[$(RuleFile {
+            text: include_str!(concat!("rules/", stringify!($area), "/", stringify!($name), ".toml")),
+            checks: $area::$name::CHECKS,
+        }),*]
+    };
+}
+
 /// Every file of rules.
-const FILES: &[RuleFile] = &[
+const FILES: &[RuleFile] = files![
     // NIC: interrupts and coalescing.
-    interrupts::coalesce::RULES,
-    interrupts::affinity::RULES,
-    interrupts::lines::RULES,
+    interrupts::coalesce,
+    interrupts::affinity,
+    interrupts::lines,
     // NIC: rings, queues, steering.
-    queues::rings::RULES,
-    queues::drops::RULES,
-    queues::channels::RULES,
-    queues::rss::RULES,
-    queues::rps::RULES,
-    queues::steering::RULES,
-    queues::rfs::RULES,
+    queues::rings,
+    queues::drops,
+    queues::channels,
+    queues::rss,
+    queues::rps,
+    queues::steering,
+    queues::rfs,
     // NIC: offloads, link, PCIe.
-    offloads::aggregate::RULES,
-    offloads::link::RULES,
-    offloads::pause::RULES,
-    offloads::bonds::RULES,
-    offloads::fit::RULES,
-    offloads::pcie::RULES,
+    offloads::aggregate,
+    offloads::link,
+    offloads::pause,
+    offloads::bonds,
+    offloads::fit,
+    offloads::pcie,
     // NAPI, softirq, polling.
-    napi::budget::RULES,
-    napi::backlog::RULES,
-    napi::moderation::RULES,
-    napi::polling::RULES,
+    napi::budget,
+    napi::backlog,
+    napi::moderation,
+    napi::polling,
     // Sockets and protocol.
-    sockets::buffers::RULES,
-    sockets::tcp::RULES,
-    sockets::floors::RULES,
-    sockets::limits::RULES,
-    sockets::losses::RULES,
-    sockets::neighbours::RULES,
-    sockets::lookup::RULES,
-    sockets::placement::RULES,
+    sockets::buffers,
+    sockets::tcp,
+    sockets::floors,
+    sockets::limits,
+    sockets::losses,
+    sockets::neighbours,
+    sockets::lookup,
+    sockets::placement,
     // Netfilter and other hooks on the path.
-    hooks::netfilter::RULES,
-    hooks::taps::RULES,
-    hooks::policy::RULES,
-    hooks::dropping::RULES,
-    hooks::undelivered::RULES,
+    hooks::netfilter,
+    hooks::taps,
+    hooks::policy,
+    hooks::dropping,
+    hooks::undelivered,
     // CPU, power, scheduling, kernel.
-    cpu::guest::RULES,
-    cpu::power::RULES,
-    cpu::clocks::RULES,
-    cpu::kernel::RULES,
-    cpu::company::RULES,
-    cpu::quiet::RULES,
-    cpu::quota::RULES,
+    cpu::guest,
+    cpu::power,
+    cpu::clocks,
+    cpu::kernel,
+    cpu::company,
+    cpu::quiet,
+    cpu::quota,
     // Queueing, virtualisation, managers, honesty of benchmarks.
-    surroundings::virtual_machine::RULES,
-    surroundings::netvsc::RULES,
-    surroundings::queueing::RULES,
-    surroundings::managers::RULES,
-    surroundings::owners::RULES,
-    surroundings::link_files::RULES,
+    surroundings::virtual_machine,
+    surroundings::netvsc,
+    surroundings::queueing,
+    surroundings::managers,
+    surroundings::owners,
+    surroundings::link_files,
 ];
 
 static ALL: LazyLock<Vec<Rule>> = LazyLock::new(read);

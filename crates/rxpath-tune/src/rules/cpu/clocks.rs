@@ -3,9 +3,8 @@
 use super::power::{CPU, numbered};
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile =
-    RuleFile { text: include_str!("clocks.toml"), checks: &[("cpu-min-freq", Check::Host(range))] };
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("cpu-min-freq", Check::Host(range))];
 
 /// One policy's limits, in kHz.
 struct Range {

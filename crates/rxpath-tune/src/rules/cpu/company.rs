@@ -9,11 +9,9 @@ const PRESSURE: &str = "/proc/pressure/cpu";
 /// If tasks waited for a CPU for more than this percentage of the last 10 s, they disturb a measurement.
 const CROWDED_PERCENT: f64 = 5.0;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("company.toml"),
-    checks: &[("rcu-nocbs", Check::Host(callbacks)), ("other-load", Check::Host(load))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks =
+    &[("rcu-nocbs", Check::Host(callbacks)), ("other-load", Check::Host(load))];
 
 fn callbacks(ask: &Ask<'_>) -> Checked {
     let topology = (&ask.facts.topology).known()?;

@@ -8,11 +8,8 @@ const PARAMETER: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
 /// `guest_halt_poll_ns` of drivers/cpuidle/governors/haltpoll.c.
 const DEFAULT_NS: u64 = 200_000;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("guest.toml"),
-    checks: &[("guest-halt-poll", Check::Host(halt_poll))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("guest-halt-poll", Check::Host(halt_poll))];
 
 fn halt_poll(ask: &Ask<'_>) -> Checked {
     let governor = format!("{CPU}/cpuidle/current_governor");

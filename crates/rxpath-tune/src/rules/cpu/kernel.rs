@@ -20,21 +20,18 @@ const STARTED: [&str; 4] = ["slub_debug", "slab_debug", "page_poison", "debug_pa
 const CLEARED: [(&str, &str); 2] =
     [("INIT_ON_ALLOC_DEFAULT_ON", "init_on_alloc"), ("INIT_ON_FREE_DEFAULT_ON", "init_on_free")];
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("kernel.toml"),
-    checks: &[
-        ("cpu-mitigations", Check::Host(mitigations)),
-        ("isolcpus-nohz-full", Check::Host(isolation)),
-        ("preempt-model", Check::Host(preempt)),
-        ("irq-time-accounting", Check::Host(accounting)),
-        ("hz", Check::Host(hz)),
-        ("clocksource", Check::Host(clock)),
-        ("iommu-mode", Check::Host(iommu)),
-        ("swiotlb-forced", Check::Host(swiotlb)),
-        ("kernel-debug", Check::Host(debug)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("cpu-mitigations", Check::Host(mitigations)),
+    ("isolcpus-nohz-full", Check::Host(isolation)),
+    ("preempt-model", Check::Host(preempt)),
+    ("irq-time-accounting", Check::Host(accounting)),
+    ("hz", Check::Host(hz)),
+    ("clocksource", Check::Host(clock)),
+    ("iommu-mode", Check::Host(iommu)),
+    ("swiotlb-forced", Check::Host(swiotlb)),
+    ("kernel-debug", Check::Host(debug)),
+];
 
 fn mitigations(ask: &Ask<'_>) -> Checked {
     let dir = format!("{CPU}/vulnerabilities");

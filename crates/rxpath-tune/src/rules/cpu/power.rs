@@ -10,18 +10,15 @@ pub(super) const CPU: &str = "/sys/devices/system/cpu";
 /// An idle state with a longer exit latency shows in round-trip times, in us.
 const DEEP_US: u64 = 20;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("power.toml"),
-    checks: &[
-        ("cpu-governor", Check::Host(governor)),
-        ("cpu-turbo", Check::Host(turbo)),
-        ("cpu-smt", Check::Host(smt)),
-        ("cpu-cstates", Check::Host(cstates)),
-        ("pm-qos-latency", Check::Host(pm_qos)),
-        ("thermal-throttle", Check::Host(throttled)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("cpu-governor", Check::Host(governor)),
+    ("cpu-turbo", Check::Host(turbo)),
+    ("cpu-smt", Check::Host(smt)),
+    ("cpu-cstates", Check::Host(cstates)),
+    ("pm-qos-latency", Check::Host(pm_qos)),
+    ("thermal-throttle", Check::Host(throttled)),
+];
 
 /// Directories below `dir` whose names begin with `prefix` and a number.
 pub(super) fn numbered(ask: &Ask<'_>, dir: &str, prefix: &str) -> Result<Vec<String>, Gap> {

@@ -2,19 +2,16 @@
 
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("quiet.toml"),
-    checks: &[
-        ("numa-balancing", Check::Host(numa)),
-        ("watchdogs", Check::Host(watchdog)),
-        ("timer-migration", Check::Host(|ask| recorded(ask, "kernel.timer_migration", ""))),
-        ("vm-stat-interval", Check::Host(|ask| recorded(ask, "vm.stat_interval", " s"))),
-        ("thp-ksm-swap", Check::Host(memory)),
-        ("tracing-active", Check::Host(tracing)),
-        ("rt-throttle", Check::Host(rt)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("numa-balancing", Check::Host(numa)),
+    ("watchdogs", Check::Host(watchdog)),
+    ("timer-migration", Check::Host(|ask| recorded(ask, "kernel.timer_migration", ""))),
+    ("vm-stat-interval", Check::Host(|ask| recorded(ask, "vm.stat_interval", " s"))),
+    ("thp-ksm-swap", Check::Host(memory)),
+    ("tracing-active", Check::Host(tracing)),
+    ("rt-throttle", Check::Host(rt)),
+];
 
 fn numa(ask: &Ask<'_>) -> Checked {
     let nodes = ask.facts.cpus("/sys/devices/system/node/online").known()?;

@@ -5,11 +5,8 @@ use std::collections::BTreeSet;
 use crate::facts::{CGROUPS, is_outside, stat_file, with_parents};
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("quota.toml"),
-    checks: &[("cgroup-throttle", Check::Host(throttle))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("cgroup-throttle", Check::Host(throttle))];
 
 /// A group's limit, and its throttling since the group was created.
 struct Limit {

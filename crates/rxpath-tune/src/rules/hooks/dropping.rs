@@ -17,11 +17,9 @@ const JOINED_RATIO: f64 = 1.0 / 150.0;
 /// This many rules in one chain are a long list.
 const LONG: u32 = 200;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("dropping.toml"),
-    checks: &[("ingress-drops", Check::Active(ingress)), ("firewall-length", Check::Host(length))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks =
+    &[("ingress-drops", Check::Active(ingress)), ("firewall-length", Check::Host(length))];
 
 /// What a filter saw and dropped in the window.
 struct Filtered {

@@ -5,17 +5,14 @@ use rxpath_host::read::netlink::netfilter::Conntrack;
 
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("netfilter.toml"),
-    checks: &[
-        ("conntrack-active", Check::Host(active)),
-        ("conntrack-sizing", Check::Host(sizing)),
-        ("iptables-legacy-chains", Check::Host(legacy)),
-        ("ebtables-bridge-nf", Check::Host(bridge)),
-        ("nf-hooks", Check::Host(hooks)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("conntrack-active", Check::Host(active)),
+    ("conntrack-sizing", Check::Host(sizing)),
+    ("iptables-legacy-chains", Check::Host(legacy)),
+    ("ebtables-bridge-nf", Check::Host(bridge)),
+    ("nf-hooks", Check::Host(hooks)),
+];
 
 const COUNT: &str = "net.netfilter.nf_conntrack_count";
 const MAX: &str = "net.netfilter.nf_conntrack_max";

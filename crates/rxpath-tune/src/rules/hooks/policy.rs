@@ -3,17 +3,14 @@
 
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("policy.toml"),
-    checks: &[
-        ("socket-bpf-lsm", Check::Host(lsm)),
-        ("audit-rules", Check::Host(super::audit::audit)),
-        ("rp-filter", Check::Host(rp_filter)),
-        ("ip-forward", Check::Host(forward)),
-        ("bpf-jit", Check::Host(jit)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("socket-bpf-lsm", Check::Host(lsm)),
+    ("audit-rules", Check::Host(super::audit::audit)),
+    ("rp-filter", Check::Host(rp_filter)),
+    ("ip-forward", Check::Host(forward)),
+    ("bpf-jit", Check::Host(jit)),
+];
 
 fn lsm(ask: &Ask<'_>) -> Checked {
     let modules = ask.facts.text("/sys/kernel/security/lsm").known()?;

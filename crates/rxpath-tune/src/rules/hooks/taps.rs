@@ -7,16 +7,13 @@ use rxpath_host::read::tcx::Tcx;
 
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("taps.toml"),
-    checks: &[
-        ("packet-taps", Check::Host(taps)),
-        ("xdp-attached", Check::Device(xdp)),
-        ("tc-ingress", Check::Device(tc)),
-        ("rx-handler", Check::Device(handler)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("packet-taps", Check::Host(taps)),
+    ("xdp-attached", Check::Device(xdp)),
+    ("tc-ingress", Check::Device(tc)),
+    ("rx-handler", Check::Device(handler)),
+];
 
 /// The column of `/proc/net/packet` with the protocol of a socket, and `ETH_P_ALL` in it.
 const PROTOCOL: usize = 3;

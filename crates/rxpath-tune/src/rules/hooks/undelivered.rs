@@ -10,11 +10,8 @@ const ENOUGH: u64 = 50;
 /// Losing this share of all packets or more is a finding; a firewall that drops less works as intended.
 const MUCH_RATIO: f64 = 0.5;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("undelivered.toml"),
-    checks: &[("ip-undelivered", Check::Host(undelivered))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("ip-undelivered", Check::Host(undelivered))];
 
 /// The counters of one IP version over the window.
 struct Flow {

@@ -6,16 +6,13 @@ use crate::facts::{Irq, Serving};
 use crate::prelude::*;
 use rxpath_core::{CpuList, Fact};
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("affinity.toml"),
-    checks: &[
-        ("irq-affinity", Check::Nic(one_cpu)),
-        ("irq-numa-local", Check::Nic(numa)),
-        ("irq-isolated-cpus", Check::Nic(isolated)),
-        ("irq-affinity-hint", Check::Nic(hints)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("irq-affinity", Check::Nic(one_cpu)),
+    ("irq-numa-local", Check::Nic(numa)),
+    ("irq-isolated-cpus", Check::Nic(isolated)),
+    ("irq-affinity-hint", Check::Nic(hints)),
+];
 
 /// The receive interrupts with their CPUs: the effective CPUs, or the allowed CPUs if an interrupt is not active or the
 /// kernel is older than 4.13.

@@ -9,18 +9,15 @@ const LATENCY_USECS: u32 = 8;
 /// Above this link rate, in Mb/s, a CPU cannot serve an interrupt for each packet.
 const FAST_MBPS: i64 = 10_000;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("coalesce.toml"),
-    checks: &[
-        ("irq-coalesce-rx-usecs", Check::Nic(rx_usecs)),
-        ("irq-coalesce-rx-frames", Check::Nic(rx_frames)),
-        ("irq-coalesce-adaptive", Check::Nic(adaptive)),
-        ("irq-coalesce-tx-usecs", Check::Nic(tx_usecs)),
-        ("irq-coalesce-per-queue", Check::Nic(per_queue)),
-        ("irq-coalesce-cqe-mode", Check::Nic(cqe_mode)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("irq-coalesce-rx-usecs", Check::Nic(rx_usecs)),
+    ("irq-coalesce-rx-frames", Check::Nic(rx_frames)),
+    ("irq-coalesce-adaptive", Check::Nic(adaptive)),
+    ("irq-coalesce-tx-usecs", Check::Nic(tx_usecs)),
+    ("irq-coalesce-per-queue", Check::Nic(per_queue)),
+    ("irq-coalesce-cqe-mode", Check::Nic(cqe_mode)),
+];
 
 fn rx_usecs(ask: &Ask<'_>, device: &Device) -> Checked {
     let coalesce = (&device.nic.coalesce).known()?;

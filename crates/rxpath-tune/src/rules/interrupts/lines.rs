@@ -4,16 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("lines.toml"),
-    checks: &[
-        ("irqbalance-running", Check::Host(irqbalance)),
-        ("irq-threaded", Check::Host(threaded)),
-        ("msix-vectors", Check::Nic(vectors)),
-        ("eee", Check::Nic(eee)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("irqbalance-running", Check::Host(irqbalance)),
+    ("irq-threaded", Check::Host(threaded)),
+    ("msix-vectors", Check::Nic(vectors)),
+    ("eee", Check::Nic(eee)),
+];
 
 fn irqbalance(ask: &Ask<'_>) -> Checked {
     let processes = (&ask.facts.processes).known()?;

@@ -6,16 +6,13 @@ use crate::prelude::*;
 /// up.
 const WANTED: i64 = 4000;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("backlog.toml"),
-    checks: &[
-        ("backlog-max", Check::Host(backlog)),
-        ("dev-weight", Check::Host(weight)),
-        ("skb-defer", Check::Host(|ask| recorded(ask, "net.core.skb_defer_max", ""))),
-        ("tstamp-prequeue", Check::Host(prequeue)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("backlog-max", Check::Host(backlog)),
+    ("dev-weight", Check::Host(weight)),
+    ("skb-defer", Check::Host(|ask| recorded(ask, "net.core.skb_defer_max", ""))),
+    ("tstamp-prequeue", Check::Host(prequeue)),
+];
 
 fn backlog(ask: &Ask<'_>) -> Checked {
     let (dropped, processed) = ask.facts.backlog_drops().known()?;

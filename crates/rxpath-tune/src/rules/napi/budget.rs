@@ -10,11 +10,9 @@ const MUCH: i64 = 8;
 /// Squeezes per packet: below this a squeeze comes from a single burst.
 const SQUEEZE_RATIO: f64 = 1e-4;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("budget.toml"),
-    checks: &[("napi-budget", Check::Host(budget)), ("napi-budget-usecs", Check::Host(usecs))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks =
+    &[("napi-budget", Check::Host(budget)), ("napi-budget-usecs", Check::Host(usecs))];
 
 fn budget(ask: &Ask<'_>) -> Checked {
     let now = ask.facts.sysctl_number("net.core.netdev_budget").known()?;

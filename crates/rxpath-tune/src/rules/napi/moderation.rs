@@ -5,17 +5,14 @@ use crate::prelude::*;
 /// A lone packet should not wait longer than this, in ns.
 const LONG_NS: u64 = 200_000;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("moderation.toml"),
-    checks: &[
-        ("napi-defer-hard-irqs", Check::Device(defer)),
-        ("gro-flush-timeout", Check::Device(flush)),
-        ("gro-normal-batch", Check::Host(batch)),
-        ("irq-suspend-timeout", Check::Nic(suspend)),
-        ("napi-id-map", Check::Nic(linked)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("napi-defer-hard-irqs", Check::Device(defer)),
+    ("gro-flush-timeout", Check::Device(flush)),
+    ("gro-normal-batch", Check::Host(batch)),
+    ("irq-suspend-timeout", Check::Nic(suspend)),
+    ("napi-id-map", Check::Nic(linked)),
+];
 
 fn halves(device: &Device) -> Result<(u32, u64), Gap> {
     let defer = *(&device.sysfs.napi_defer_hard_irqs).known()?;

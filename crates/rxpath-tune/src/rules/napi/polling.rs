@@ -9,19 +9,16 @@ use crate::prelude::*;
 /// With this share of buffers from the page allocator a pool does not recycle.
 const SLOW_RATIO: f64 = 0.1;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("polling.toml"),
-    checks: &[
-        ("busy-poll-sysctl", Check::Host(busy)),
-        ("busy-poll-socket", Check::Host(polled)),
-        ("napi-threaded", Check::Device(threaded)),
-        ("napi-threaded-busy", Check::Device(always)),
-        ("backlog-threads", Check::Host(threads)),
-        ("ksoftirqd-sched", Check::Host(ksoftirqd)),
-        ("page-pool-recycle", Check::Host(recycle)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("busy-poll-sysctl", Check::Host(busy)),
+    ("busy-poll-socket", Check::Host(polled)),
+    ("napi-threaded", Check::Device(threaded)),
+    ("napi-threaded-busy", Check::Device(always)),
+    ("backlog-threads", Check::Host(threads)),
+    ("ksoftirqd-sched", Check::Host(ksoftirqd)),
+    ("page-pool-recycle", Check::Host(recycle)),
+];
 
 fn busy(ask: &Ask<'_>) -> Checked {
     let read = ask.facts.sysctl_number("net.core.busy_read").known()?;

@@ -4,22 +4,19 @@ use super::above::{forwards, vlans};
 use super::without_hardware;
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("aggregate.toml"),
-    checks: &[
-        ("offload-gro", Check::Device(gro)),
-        ("offload-gro-hw", Check::Device(gro_hw)),
-        ("offload-lro", Check::Nic(lro)),
-        ("offload-gro-list", Check::Device(gro_list)),
-        ("offload-udp-gro-fwd", Check::Device(udp_fwd)),
-        ("udp-gro-socket", Check::Host(udp_gro)),
-        ("offload-rx-csum", Check::Device(rx_csum)),
-        ("offload-rx-hash", Check::Device(rx_hash)),
-        ("offload-tso-gso", Check::Device(tso)),
-        ("offload-vlan", Check::Device(vlan)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("offload-gro", Check::Device(gro)),
+    ("offload-gro-hw", Check::Device(gro_hw)),
+    ("offload-lro", Check::Nic(lro)),
+    ("offload-gro-list", Check::Device(gro_list)),
+    ("offload-udp-gro-fwd", Check::Device(udp_fwd)),
+    ("udp-gro-socket", Check::Host(udp_gro)),
+    ("offload-rx-csum", Check::Device(rx_csum)),
+    ("offload-rx-hash", Check::Device(rx_hash)),
+    ("offload-tso-gso", Check::Device(tso)),
+    ("offload-vlan", Check::Device(vlan)),
+];
 
 /// A feature by the kernel's name: whether it is on, and whether it can be switched.
 fn feature(device: &Device, name: &str) -> Result<(bool, bool), Gap> {

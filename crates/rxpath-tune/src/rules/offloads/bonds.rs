@@ -8,14 +8,9 @@ use crate::prelude::*;
 /// Offloads that make a flow faster on one port than on another.
 const OFFLOADS: [&str; 4] = ["rx-gro", "rx-lro", "rx-checksum", "rx-hashing"];
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("bonds.toml"),
-    checks: &[
-        ("bond-ports-differ", Check::Device(alike)),
-        ("bond-xmit-hash", Check::Device(policy)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks =
+    &[("bond-ports-differ", Check::Device(alike)), ("bond-xmit-hash", Check::Device(policy))];
 
 /// The mode of a bond, and its ports that are up; a reason to stay silent for everything else.
 fn bond<'a>(ask: &'a Ask<'_>, device: &Device) -> Result<(String, Vec<&'a Device>), Checked> {

@@ -15,11 +15,9 @@ const JOINED_BYTES: u32 = 65_536;
 /// Nobody sets less for speed.
 const SMALL_BYTES: u32 = 16_384;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("fit.toml"),
-    checks: &[("mtu-fit", Check::Active(mtu)), ("joined-size", Check::Active(joined))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks =
+    &[("mtu-fit", Check::Active(mtu)), ("joined-size", Check::Active(joined))];
 
 fn mtu(ask: &Ask<'_>, device: &Device) -> Checked {
     let link = (&device.nic.link).known()?;

@@ -12,20 +12,17 @@ const VERY_FAST_MBPS: i64 = 100_000;
 /// GRO's limit without BIG TCP: `GRO_LEGACY_MAX_SIZE`, include/linux/netdevice.h.
 const LEGACY_GRO_BYTES: u32 = 65_536;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("link.toml"),
-    checks: &[
-        ("gro-max-size", Check::Nic(gro_max)),
-        ("mtu-jumbo", Check::Nic(mtu)),
-        ("link-speed-duplex", Check::Nic(speed)),
-        ("fec-mode", Check::Nic(fec_mode)),
-        ("fec-errors", Check::Nic(fec)),
-        ("hw-timestamping", Check::Device(timestamping)),
-        ("nic-driver-fw", Check::Device(driver)),
-        ("nic-promisc-rxall", Check::Active(promiscuous)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("gro-max-size", Check::Nic(gro_max)),
+    ("mtu-jumbo", Check::Nic(mtu)),
+    ("link-speed-duplex", Check::Nic(speed)),
+    ("fec-mode", Check::Nic(fec_mode)),
+    ("fec-errors", Check::Nic(fec)),
+    ("hw-timestamping", Check::Device(timestamping)),
+    ("nic-driver-fw", Check::Device(driver)),
+    ("nic-promisc-rxall", Check::Active(promiscuous)),
+];
 
 fn gro_max(_: &Ask<'_>, device: &Device) -> Checked {
     if *(&device.sysfs.speed_mbps).known()? < VERY_FAST_MBPS {

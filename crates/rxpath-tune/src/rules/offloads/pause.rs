@@ -5,11 +5,8 @@ use rxpath_host::read::netlink::ethtool::Pause;
 
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("pause.toml"),
-    checks: &[("flow-control-pause", Check::Nic(pause))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("flow-control-pause", Check::Nic(pause))];
 
 /// Throughput asks for less: flow control costs it something only while this host stops the other end.
 fn stops(ask: &Ask<'_>, device: &Device, pause: &Pause) -> Checked {

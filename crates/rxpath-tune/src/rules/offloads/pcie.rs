@@ -2,16 +2,13 @@
 
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("pcie.toml"),
-    checks: &[
-        ("pcie-link", Check::Nic(link)),
-        ("pcie-mps-mrrs", Check::Device(payload)),
-        ("pcie-aspm", Check::Nic(aspm)),
-        ("nic-numa-node", Check::Device(node)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("pcie-link", Check::Nic(link)),
+    ("pcie-mps-mrrs", Check::Device(payload)),
+    ("pcie-aspm", Check::Nic(aspm)),
+    ("nic-numa-node", Check::Device(node)),
+];
 
 /// A file of the device on its bus; a virtio device's is that of the PCI device below it.
 fn bus(ask: &Ask<'_>, device: &Device, file: &str) -> Result<String, Gap> {

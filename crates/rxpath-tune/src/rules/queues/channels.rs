@@ -3,14 +3,9 @@
 use super::rings::{MUCH_RATIO, lost};
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("channels.toml"),
-    checks: &[
-        ("channels-combined", Check::Nic(combined)),
-        ("channels-vs-cpus", Check::Nic(too_many)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks =
+    &[("channels-combined", Check::Nic(combined)), ("channels-vs-cpus", Check::Nic(too_many))];
 
 /// Receive queues in use and at most.
 pub fn receiving(device: &Device) -> Result<(u32, u32), Gap> {

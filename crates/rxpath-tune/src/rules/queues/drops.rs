@@ -12,11 +12,9 @@ const MUCH_RATIO: f64 = 0.01;
 const DAMAGED: u64 = 3;
 const DAMAGED_RATIO: f64 = 1e-5;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("drops.toml"),
-    checks: &[("device-drops", Check::Active(drops)), ("wire-errors", Check::Nic(damaged))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks =
+    &[("device-drops", Check::Active(drops)), ("wire-errors", Check::Nic(damaged))];
 
 fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
     let moved = |name: &str| ask.facts.device_count(device, name).known()?.in_window();

@@ -2,11 +2,8 @@
 
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("rfs.toml"),
-    checks: &[("rfs-flow-entries", Check::Host(halves))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("rfs-flow-entries", Check::Host(halves))];
 
 fn halves(ask: &Ask<'_>) -> Checked {
     let entries = ask.facts.sysctl_number("net.core.rps_sock_flow_entries").known()?;

@@ -26,17 +26,14 @@ const DRIVERS_LOSSES: [&str; 6] = [
     "port.rx_dropped",
 ];
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("rings.toml"),
-    checks: &[
-        ("nic-stats-drop-counters", Check::Nic(losses)),
-        ("ring-rx", Check::Nic(ring_rx)),
-        ("ring-tx", Check::Device(ring_tx)),
-        ("ring-rx-buf-len", Check::Device(buf_len)),
-        ("ring-tcp-data-split", Check::Device(data_split)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("nic-stats-drop-counters", Check::Nic(losses)),
+    ("ring-rx", Check::Nic(ring_rx)),
+    ("ring-tx", Check::Device(ring_tx)),
+    ("ring-rx-buf-len", Check::Device(buf_len)),
+    ("ring-tcp-data-split", Check::Device(data_split)),
+];
 
 /// Packets lost in the NIC since its driver was loaded, the received packets, and the counters in words.
 pub(super) struct Lost {

@@ -12,11 +12,8 @@ use crate::prelude::*;
 /// again with the upper device, behind `get_rps_cpu` (net/core/dev.c).
 const BEHIND_RPS: [&str; 3] = ["bond", "team", "vlan"];
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("rps.toml"),
-    checks: &[("rps-cpus", Check::Nic(rps)), ("rps-mask", Check::Device(masks))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("rps-cpus", Check::Nic(rps)), ("rps-mask", Check::Device(masks))];
 
 /// One mask for all receive queues of the device.
 fn set_all(device: &Device, mask: &str) -> Vec<Set> {

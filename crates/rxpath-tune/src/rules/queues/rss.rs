@@ -11,18 +11,15 @@ use crate::prelude::*;
 /// gives neighbours a difference of one bucket.
 const UNEVEN: usize = 2;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("rss.toml"),
-    checks: &[
-        ("rss-indirection", Check::Nic(table)),
-        ("rss-hash-key", Check::Nic(key)),
-        ("rss-hash-func", Check::Device(function)),
-        ("rss-input-xfrm", Check::Device(transformation)),
-        ("rss-fields-udp4", Check::Nic(udp4)),
-        ("rss-contexts", Check::Device(contexts)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("rss-indirection", Check::Nic(table)),
+    ("rss-hash-key", Check::Nic(key)),
+    ("rss-hash-func", Check::Device(function)),
+    ("rss-input-xfrm", Check::Device(transformation)),
+    ("rss-fields-udp4", Check::Nic(udp4)),
+    ("rss-contexts", Check::Device(contexts)),
+];
 
 fn table(_: &Ask<'_>, device: &Device) -> Checked {
     let (queues, _) = receiving(device)?;

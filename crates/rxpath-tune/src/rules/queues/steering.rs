@@ -4,18 +4,15 @@ use crate::facts::host_wide;
 use crate::prelude::*;
 use rxpath_core::CpuList;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("steering.toml"),
-    checks: &[
-        ("ntuple-rules", Check::Device(flow_rules)),
-        ("ntuple-enabled", Check::Nic(ntuple)),
-        ("arfs", Check::Nic(arfs)),
-        ("flow-limit", Check::Host(flow_limit)),
-        ("xps", Check::Nic(xps)),
-        ("priv-flags", Check::Device(flags)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("ntuple-rules", Check::Device(flow_rules)),
+    ("ntuple-enabled", Check::Nic(ntuple)),
+    ("arfs", Check::Nic(arfs)),
+    ("flow-limit", Check::Host(flow_limit)),
+    ("xps", Check::Nic(xps)),
+    ("priv-flags", Check::Device(flags)),
+];
 
 fn flow_rules(_: &Ask<'_>, device: &Device) -> Checked {
     match (&device.nic.flow_rules).known()?.rules_count {

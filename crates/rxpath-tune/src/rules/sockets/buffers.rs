@@ -9,18 +9,15 @@ const OLD_DEFAULT_BYTES: i64 = 212_992;
 /// What QUIC implementations ask for: quic-go's wiki, UDP Buffer Sizes.
 const WANTED_BYTES: i64 = 7_500_000;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("buffers.toml"),
-    checks: &[
-        ("socket-rcvbuf-actual", Check::Host(lost)),
-        ("rmem-max", Check::Host(max)),
-        ("rmem-default", Check::Host(default)),
-        ("tcp-mem", Check::Host(tcp_mem)),
-        ("udp-mem", Check::Host(udp_mem)),
-        ("udp-rmem-min", Check::Host(|ask| recorded(ask, "net.ipv4.udp_rmem_min", " bytes"))),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("socket-rcvbuf-actual", Check::Host(lost)),
+    ("rmem-max", Check::Host(max)),
+    ("rmem-default", Check::Host(default)),
+    ("tcp-mem", Check::Host(tcp_mem)),
+    ("udp-mem", Check::Host(udp_mem)),
+    ("udp-rmem-min", Check::Host(|ask| recorded(ask, "net.ipv4.udp_rmem_min", " bytes"))),
+];
 
 fn lost(ask: &Ask<'_>) -> Checked {
     let received = ask.facts.count("Udp.InDatagrams").known()?;

@@ -3,11 +3,8 @@
 use super::floor::{FLOORS, judge, read};
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("floors.toml"),
-    checks: &[("starving-settings", Check::Host(floors))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("starving-settings", Check::Host(floors))];
 
 fn floors(ask: &Ask<'_>) -> Checked {
     let answer = judge(read(ask.facts, &FLOORS.starving), |count| {

@@ -12,14 +12,9 @@ const BASE_MSS: &str = "net.ipv4.tcp_base_mss";
 /// The start of probing before the kernel's default became 1024 (4.1).
 const LEAST_MSS: i64 = 512;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("limits.toml"),
-    checks: &[
-        ("protocol-limits", Check::Host(limits)),
-        ("neighbour-settings", Check::Active(neighbours)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks =
+    &[("protocol-limits", Check::Host(limits)), ("neighbour-settings", Check::Active(neighbours))];
 
 fn limits(ask: &Ask<'_>) -> Checked {
     let mut all = read(ask.facts, &FLOORS.limit);

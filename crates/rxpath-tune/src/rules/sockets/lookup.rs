@@ -2,18 +2,15 @@
 
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("lookup.toml"),
-    checks: &[
-        ("tcp-early-demux", Check::Host(|ask| demux(ask, "net.ipv4.tcp_early_demux"))),
-        ("udp-early-demux", Check::Host(|ask| demux(ask, "net.ipv4.udp_early_demux"))),
-        ("udp-hash-entries", Check::Host(udp_hash)),
-        ("reuseport-incoming-cpu", Check::Host(groups)),
-        ("numa-of-receiver", Check::Host(receivers)),
-        ("stale-settings", Check::Host(stale)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("tcp-early-demux", Check::Host(|ask| demux(ask, "net.ipv4.tcp_early_demux"))),
+    ("udp-early-demux", Check::Host(|ask| demux(ask, "net.ipv4.udp_early_demux"))),
+    ("udp-hash-entries", Check::Host(udp_hash)),
+    ("reuseport-incoming-cpu", Check::Host(groups)),
+    ("numa-of-receiver", Check::Host(receivers)),
+    ("stale-settings", Check::Host(stale)),
+];
 
 /// Whether this host forwards packets.
 fn routes(ask: &Ask<'_>) -> Result<bool, Gap> {

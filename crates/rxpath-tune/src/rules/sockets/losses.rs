@@ -9,17 +9,14 @@ const FEW: u64 = 5;
 /// The same for events that also happen on healthy networks.
 const SOME: u64 = 20;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("losses.toml"),
-    checks: &[
-        ("tcp-receive-losses", Check::Host(tcp_losses)),
-        ("tcp-retransmits", Check::Host(retransmits)),
-        ("checksum-errors", Check::Host(checksums)),
-        ("udp-no-ports", Check::Host(no_ports)),
-        ("ip-input-errors", Check::Host(ip_errors)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("tcp-receive-losses", Check::Host(tcp_losses)),
+    ("tcp-retransmits", Check::Host(retransmits)),
+    ("checksum-errors", Check::Host(checksums)),
+    ("udp-no-ports", Check::Host(no_ports)),
+    ("ip-input-errors", Check::Host(ip_errors)),
+];
 
 /// A counter's change in the window; `None` if this kernel lacks the counter.
 fn moved(ask: &Ask<'_>, name: &str) -> Result<Option<u64>, Gap> {

@@ -6,11 +6,8 @@ use rxpath_host::read::netlink::neigh::NeighbourTable;
 
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("neighbours.toml"),
-    checks: &[("neighbour-table", Check::Host(tables))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("neighbour-table", Check::Host(tables))];
 
 /// The table's sysctls.
 fn key(table: &NeighbourTable) -> Option<&'static str> {

@@ -12,11 +12,8 @@ use crate::prelude::*;
 /// At most this many programs are named; the rest is counted.
 const NAMED: usize = 4;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("placement.toml"),
-    checks: &[("reader-placement", Check::Host(placement))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("reader-placement", Check::Host(placement))];
 
 /// CPUs that receive interrupts of NICs go to.
 fn interrupt_cpus(ask: &Ask<'_>) -> Vec<u32> {

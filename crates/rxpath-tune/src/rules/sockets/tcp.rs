@@ -13,24 +13,21 @@ fn default_rmem_max(ask: &Ask<'_>) -> Result<i64, Gap> {
     Ok(limit.min(memory / 128))
 }
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("tcp.toml"),
-    checks: &[
-        ("tcp-rmem", Check::Host(tcp_rmem)),
-        ("tcp-wmem", Check::Host(tcp_wmem)),
-        ("tcp-moderate-rcvbuf", Check::Host(moderate)),
-        ("tcp-timestamps", Check::Host(timestamps)),
-        ("tcp-sack", Check::Host(sack)),
-        (
-            "tcp-backlog-ack-defer",
-            Check::Host(|ask| recorded(ask, "net.ipv4.tcp_backlog_ack_defer", "")),
-        ),
-        ("tcp-comp-sack", Check::Host(comp_sack)),
-        ("somaxconn", Check::Host(accept_queue)),
-        ("syn-backlog", Check::Host(syn_backlog)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("tcp-rmem", Check::Host(tcp_rmem)),
+    ("tcp-wmem", Check::Host(tcp_wmem)),
+    ("tcp-moderate-rcvbuf", Check::Host(moderate)),
+    ("tcp-timestamps", Check::Host(timestamps)),
+    ("tcp-sack", Check::Host(sack)),
+    (
+        "tcp-backlog-ack-defer",
+        Check::Host(|ask| recorded(ask, "net.ipv4.tcp_backlog_ack_defer", "")),
+    ),
+    ("tcp-comp-sack", Check::Host(comp_sack)),
+    ("somaxconn", Check::Host(accept_queue)),
+    ("syn-backlog", Check::Host(syn_backlog)),
+];
 
 /// net/ipv4/tcp.c `tcp_init`: `tcp_rmem[1]` is 131072; `starving-settings` calls less than a part of it too small.
 const DEFAULT_START_BYTES: i64 = 131_072;

@@ -6,9 +6,8 @@ use crate::facts::{Fits, LinkFile};
 use crate::persist::LINK_KEYS;
 use crate::prelude::*;
 
-/// Rules of this file.
-pub const RULES: RuleFile =
-    RuleFile { text: include_str!("link_files.toml"), checks: &[("link-files", Check::Nic(file))] };
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("link-files", Check::Nic(file))];
 
 /// A key's value in the same words as the device's value.
 fn wanted((group, name): (Group, &str), value: &str, max: Option<u64>) -> Option<String> {

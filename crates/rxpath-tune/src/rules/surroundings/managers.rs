@@ -14,17 +14,14 @@ const MANAGERS: [(&str, &str); 8] = [
     ("irqbalance", "affinities of interrupts"),
 ];
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("managers.toml"),
-    checks: &[
-        ("tuned-active", Check::Host(tuned)),
-        ("other-managers", Check::Host(others)),
-        ("persistent-vs-live", Check::Host(super::persistent::kept)),
-        ("qdisc-root", Check::Device(qdisc)),
-        ("peer-checks", Check::Host(peer)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("tuned-active", Check::Host(tuned)),
+    ("other-managers", Check::Host(others)),
+    ("persistent-vs-live", Check::Host(super::persistent::kept)),
+    ("qdisc-root", Check::Device(qdisc)),
+    ("peer-checks", Check::Host(peer)),
+];
 
 fn tuned(ask: &Ask<'_>) -> Checked {
     let processes = (&ask.facts.processes).known()?;

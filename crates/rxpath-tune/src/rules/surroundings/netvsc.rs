@@ -10,11 +10,8 @@ const MANY: u64 = 10_000;
 /// If the virtual function received this share of the packets, it carries the traffic.
 const USED_RATIO: f64 = 0.5;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("netvsc.toml"),
-    checks: &[("netvsc-vf", Check::Device(function))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[("netvsc-vf", Check::Device(function))];
 
 /// What came by the function.
 fn by_function(ask: &Ask<'_>, device: &Device) -> Result<Count, Gap> {

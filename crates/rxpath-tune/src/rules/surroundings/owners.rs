@@ -24,11 +24,9 @@ struct Owned {
     severity: Severity,
 }
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("owners.toml"),
-    checks: &[("two-owners", Check::Host(owners)), ("env-fingerprint", Check::Host(fingerprint))],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks =
+    &[("two-owners", Check::Host(owners)), ("env-fingerprint", Check::Host(fingerprint))];
 
 fn owners(ask: &Ask<'_>) -> Checked {
     let (mut twice, mut worst) = files(ask);

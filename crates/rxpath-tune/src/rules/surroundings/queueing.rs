@@ -17,16 +17,13 @@ const HEADER_BYTES: u32 = 14;
 /// Kinds that hold packets back to a rate.
 const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cake", "cbq"];
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("queueing.toml"),
-    checks: &[
-        ("qdisc-limit", Check::Active(limit)),
-        ("qdisc-drops", Check::Active(drops)),
-        ("qdisc-shaper", Check::Active(shaper)),
-        ("ifb-redirect", Check::Active(ifb)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("qdisc-limit", Check::Active(limit)),
+    ("qdisc-drops", Check::Active(drops)),
+    ("qdisc-shaper", Check::Active(shaper)),
+    ("ifb-redirect", Check::Active(ifb)),
+];
 
 /// Qdiscs that hold what the device sends.
 fn egress(device: &Device) -> Result<impl Iterator<Item = &QdiscFacts>, Gap> {

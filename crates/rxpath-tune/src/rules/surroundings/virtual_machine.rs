@@ -21,17 +21,14 @@ const ALLOWANCES: [&str; 5] = [
 /// Above this share of stolen CPU time a run is disturbed.
 const STEAL_RATIO: f64 = 0.005;
 
-/// Rules of this file.
-pub const RULES: RuleFile = RuleFile {
-    text: include_str!("virtual_machine.toml"),
-    checks: &[
-        ("hypervisor", Check::Host(hypervisor)),
-        ("virtio-features", Check::Device(virtio)),
-        ("cloud-nic", Check::Nic(cloud)),
-        ("loopback-or-veth", Check::Host(no_nic)),
-        ("netns-scope", Check::Host(namespace)),
-    ],
-};
+/// The checks of the rules of this file.
+pub const CHECKS: Checks = &[
+    ("hypervisor", Check::Host(hypervisor)),
+    ("virtio-features", Check::Device(virtio)),
+    ("cloud-nic", Check::Nic(cloud)),
+    ("loopback-or-veth", Check::Host(no_nic)),
+    ("netns-scope", Check::Host(namespace)),
+];
 
 /// Stolen and all time of the CPUs, in ticks: the fields of the first line of proc_stat(5).
 fn steal(text: &str) -> Option<(u64, u64)> {
