@@ -8,6 +8,7 @@ mod copied;
 use std::fmt;
 
 use rxpath_host::pairs::Pairs;
+use rxpath_host::read::sysfs::device::{receive_queues, stacked};
 use rxpath_host::read::sysfs::irq;
 use rxpath_host::{Group, Root, Target};
 use schemars::JsonSchema;
@@ -179,22 +180,22 @@ pub fn coupled(target: &Target, root: &Root) -> Vec<Target> {
         // A jumbo MTU switches off what the driver can't do with it; a smaller one is that of the devices above, too
         // (net/8021q/vlan.c `vlan_device_event`, drivers/net/macvlan.c `macvlan_device_event`).
         Target::Group { dev, group: Group::Link } => {
-            let above = stacked(dev, "upper_", root).into_iter();
+            let above = stacked(root, dev, "upper_").into_iter();
             let above = above.map(|dev| Target::Group { dev, group: Group::Link });
             let own = Target::Group { dev: dev.clone(), group: Group::Features };
             std::iter::once(own).chain(above).collect()
         }
         // What a bond has off is taken off its ports (net/core/dev.c `netdev_sync_lower_features`).
-        Target::Group { dev, group: Group::Features } => stacked(dev, "lower_", root)
+        Target::Group { dev, group: Group::Features } => stacked(root, dev, "lower_")
             .into_iter()
             .map(|dev| Target::Group { dev, group: Group::Features })
             .collect(),
-        Target::Group { dev, group: Group::Coalesce } => receive_queues(dev, root)
+        Target::Group { dev, group: Group::Coalesce } => receive_queues(root, dev)
             .map(|queue| Target::QueueCoalesce { dev: dev.clone(), queue })
             .collect(),
         // A value for the device is one for each of its NAPI instances (net/core/dev.c
         // `netdev_set_defer_hard_irqs`, 6.13).
-        Target::Attr { dev, attr } if !attr.contains('/') => receive_queues(dev, root)
+        Target::Attr { dev, attr } if !attr.contains('/') => receive_queues(root, dev)
             .map(|queue| Target::Napi { dev: dev.clone(), queue })
             .collect(),
         Target::Sysctl { key } => copied::copied(key, root),
@@ -205,30 +206,6 @@ pub fn coupled(target: &Target, root: &Root) -> Vec<Target> {
         }
         _ => Vec::new(),
     }
-}
-
-/// Devices on top of this one (`upper_`) or below it (`lower_`), theirs too.
-fn stacked(dev: &str, prefix: &str, root: &Root) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    let mut next = vec![dev.to_owned()];
-    while let Some(dev) = next.pop() {
-        let names = root.list(&format!("/sys/class/net/{dev}")).unwrap_or_default();
-        for other in names.iter().filter_map(|name| name.strip_prefix(prefix)) {
-            if other != dev && !found.iter().any(|known| known == other) {
-                found.push(other.to_owned());
-                next.push(other.to_owned());
-            }
-        }
-    }
-    found
-}
-
-fn receive_queues(dev: &str, root: &Root) -> impl Iterator<Item = u32> {
-    let names = root.list(&format!("/sys/class/net/{dev}/queues")).unwrap_or_default();
-    let mut queues: Vec<u32> =
-        names.iter().filter_map(|name| name.strip_prefix("rx-")?.parse().ok()).collect();
-    queues.sort_unstable();
-    queues.into_iter()
 }
 
 fn queue_attributes(dev: &str, root: &Root) -> Vec<Target> {

@@ -41,7 +41,7 @@ mod serving;
 mod sockets;
 mod watch;
 
-pub use cgroups::{MOUNT as CGROUPS, is_outside, stat_file, with_parents};
+pub use cgroups::{MOUNT as CGROUPS, is_outside, stat_file};
 pub use counted::{Count, Counted, Evidence, LaterDevice, RARE_RATIO, Watched};
 pub use device::{Device, NETLINK, NO_DEVICES};
 pub use fingerprint::Fingerprint;

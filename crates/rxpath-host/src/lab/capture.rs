@@ -23,6 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::read::cgroup::with_parents;
 use crate::read::counter::SHORT_WINDOW;
 use crate::read::environment;
 use crate::read::nic::{self, HostAnswers, Nic};
@@ -292,9 +293,7 @@ impl<'a> Job<'a> {
         if own.split('/').any(|part| part == "..") {
             return Ok(());
         }
-        let mut group = String::new();
-        for part in own.split('/').filter(|part| !part.is_empty()) {
-            group = format!("{group}/{part}");
+        for group in with_parents(own).iter().rev().filter(|group| !group.is_empty()) {
             for file in ["cpu.max", "cpu.stat"] {
                 self.file(&format!("/sys/fs/cgroup{group}/{file}"), SourceKind::File)?;
             }

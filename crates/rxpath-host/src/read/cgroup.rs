@@ -103,7 +103,9 @@ fn mount<'a>(mounts: &'a str, controllers: &str) -> Option<&'a str> {
 }
 
 /// The group and those above it, the uppermost as an empty name.
-fn with_parents(group: &str) -> Vec<String> {
+///
+/// The uppermost has no limit on a host; in a container it is the container's own.
+pub fn with_parents(group: &str) -> Vec<String> {
     let path = PathBuf::from(group);
     let above =
         path.ancestors().map(|path| path.to_string_lossy().trim_end_matches('/').to_owned());

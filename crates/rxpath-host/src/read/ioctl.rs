@@ -28,8 +28,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
-use crate::ioctl::call;
 use crate::ioctl::number::{ETHTOOL_GDRVINFO, ETHTOOL_GSTATS, ETHTOOL_GSTRINGS, STRING};
+use crate::ioctl::{call, put};
 use crate::netlink::wire::{text, word32, word64};
 
 const ETH_SS_STATS: u32 = 1;
@@ -60,7 +60,7 @@ pub struct DriverInfo {
 /// **Source** net/ethtool/ioctl.c `ethtool_get_drvinfo`.
 pub fn driver_info(dev: &str) -> Result<DriverInfo, HostError> {
     let mut buffer = [0; DRVINFO];
-    buffer[..4].copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
+    put(&mut buffer, &[ETHTOOL_GDRVINFO]);
     call("read the driver of", dev, &mut buffer)?;
     Ok(parse_info(&buffer))
 }
@@ -92,13 +92,10 @@ pub fn driver_stats(dev: &str) -> Result<Vec<(String, u64)>, HostError> {
     // Room for a driver that gets queues between the calls: old kernels write what they have then.
     let room = 2 * count + 4096;
     let mut names = vec![0; 12 + room * STRING];
-    for (at, word) in [ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32].into_iter().enumerate() {
-        names[at * 4..at * 4 + 4].copy_from_slice(&word.to_ne_bytes());
-    }
+    put(&mut names, &[ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32]);
     call("read the statistics' names of", dev, &mut names)?;
     let mut values = vec![0; 8 + room * 8];
-    values[..4].copy_from_slice(&ETHTOOL_GSTATS.to_ne_bytes());
-    values[4..8].copy_from_slice(&(count as u32).to_ne_bytes());
+    put(&mut values, &[ETHTOOL_GSTATS, count as u32]);
     call("read the statistics of", dev, &mut values)?;
     Ok(pair(&names, &values))
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use rxpath_core::ntp::NtpState;
 
-use crate::read::clock::{monotonic_ns, realtime_ns};
+use crate::read::clock::RealtimeReading;
 use crate::read::procfs::{is_first_pid_namespace, task};
 use crate::{HostError, Root};
 
@@ -13,8 +13,6 @@ use crate::{HostError, Root};
 pub const FACT: &str = "time.ntp";
 /// Parts of a ppm in which the kernel gives frequencies. **Source** adjtimex(2).
 const PARTS_OF_PPM: f64 = 65_536.0;
-/// Readings of the two clocks, of which the quickest is taken: an interrupt between them is in few.
-const READINGS: u32 = 8;
 /// Programs that correct the clock: as the kernel names their process, and their name.
 const DAEMONS: [(&str, &str); 6] = [
     ("chronyd", "chronyd"),
@@ -69,18 +67,14 @@ fn of(state: i32, timex: &libc::timex, epoch_ns: i64) -> NtpState {
 
 /// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`.
 fn epoch_ns() -> i64 {
-    let reading = |_| {
-        let before = monotonic_ns();
-        let realtime = realtime_ns();
-        let after = monotonic_ns();
-        (after - before, realtime as i64 - before.midpoint(after) as i64)
-    };
-    (0..READINGS).map(reading).min_by_key(|(within, _)| *within).map_or(0, |(_, epoch)| epoch)
+    let RealtimeReading { before_ns, realtime_ns, after_ns } = RealtimeReading::now();
+    realtime_ns as i64 - before_ns.midpoint(after_ns) as i64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read::clock::{monotonic_ns, realtime_ns};
 
     #[test]
     fn the_epoch_is_the_difference_of_the_two_clocks() {

@@ -11,6 +11,7 @@ use rxpath_core::IntoMap;
 use crate::netlink::Netlink;
 use crate::read::netlink::{NetworkLink, QueueAsk};
 use crate::read::procfs::task;
+use crate::read::sysfs::device::stacked;
 use crate::{HostError, Root};
 
 /// More processes above than any login has.
@@ -103,17 +104,15 @@ pub fn current(root: &Root) -> Result<Option<Session>, HostError> {
     let SshConnection { client, server, zone } = ends;
     let names: BTreeMap<u32, &str> =
         links.iter().map(|link| (link.index, link.name.as_str())).into_map();
-    let mut devices = BTreeSet::new();
     // A route lookup without the zone takes any device for a link-local address.
     let zone = zone.as_deref().and_then(|zone| by_zone(zone, &names)).map(str::to_owned);
     let device = match &zone {
         Some(device) => Some(device.as_str()),
         None => netlink.device_towards(client.ip())?.and_then(|index| names.get(&index).copied()),
     };
-    devices.extend(device.map(str::to_owned));
-    for name in devices.clone() {
-        below(root, &name, &mut devices);
-    }
+    // All that it stands on: the ports of a bond or bridge, the device of a VLAN.
+    let below = device.map(|name| stacked(root, name, "lower_")).unwrap_or_default();
+    let devices = device.map(str::to_owned).into_iter().chain(below).collect();
     Ok(Some(Session { client, server, alive: is_alive(client, server), devices, zone }))
 }
 
@@ -121,16 +120,6 @@ pub fn current(root: &Root) -> Result<Option<Session>, HostError> {
 fn by_zone<'a>(zone: &str, names: &BTreeMap<u32, &'a str>) -> Option<&'a str> {
     let by_name = names.values().copied().find(|name| *name == zone);
     by_name.or_else(|| names.get(&zone.parse().ok()?).copied())
-}
-
-/// A device and all that it stands on: the ports of a bond or bridge, the device of a VLAN.
-fn below(root: &Root, name: &str, found: &mut BTreeSet<String>) {
-    let entries = root.list(&format!("/sys/class/net/{name}")).unwrap_or_default();
-    for lower in entries.iter().filter_map(|entry| entry.strip_prefix("lower_")) {
-        if found.insert(lower.to_owned()) {
-            below(root, lower, found);
-        }
-    }
 }
 
 fn is_alive(client: SocketAddr, server: SocketAddr) -> bool {
@@ -218,8 +207,7 @@ mod tests {
             std::fs::create_dir_all(dir.path().join("sys/class/net").join(path)).unwrap();
         }
         let root = Root::tree(dir.path()).unwrap();
-        let mut found = BTreeSet::from(["br0".to_owned()]);
-        below(&root, "br0", &mut found);
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["bond0", "br0", "eth0", "eth1"]);
+        let found: BTreeSet<String> = stacked(&root, "br0", "lower_").into_iter().collect();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["bond0", "eth0", "eth1"]);
     }
 }

@@ -349,11 +349,6 @@ fn irq_users(irq: u32) -> String {
     fs::read_to_string(format!("/sys/kernel/irq/{irq}/actions")).unwrap_or_default().trim().into()
 }
 
-/// Queues that RSS can spread to, for requests like `equal:4`.
-pub fn receive_queues(dev: &str) -> Result<u32, HostError> {
-    ioctl::receive_queues(dev)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use rxpath_host::read::cgroup::with_parents;
+
 use super::{Gap, HostFacts, RequiredFact};
 
 /// Where the one hierarchy of version 2 is mounted.
@@ -57,16 +59,6 @@ pub fn stat_file(group: &str) -> String {
     format!("{MOUNT}{group}/cpu.stat")
 }
 
-/// The group and those above it. The uppermost, whose name is empty, has no limit on a host; in a container it is the
-/// container's own.
-pub fn with_parents(group: &str) -> impl Iterator<Item = String> {
-    let parts: Vec<String> =
-        group.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-    (0..=parts.len()).rev().map(move |count| {
-        parts[..count].iter().fold(String::new(), |path, part| format!("{path}/{part}"))
-    })
-}
-
 /// Whether a group lies outside the part of the tree that this process may see (cgroup_namespaces(7)).
 pub fn is_outside(group: &str) -> bool {
     group.split('/').any(|part| part == "..")
@@ -78,9 +70,9 @@ mod tests {
 
     #[test]
     fn a_groups_parents_count_up_to_the_uppermost() {
-        let all: Vec<String> = with_parents("/system.slice/app.service").collect();
+        let all = with_parents("/system.slice/app.service");
         assert_eq!(all, ["/system.slice/app.service", "/system.slice", ""]);
-        assert_eq!(with_parents("/").collect::<Vec<_>>(), [""]);
+        assert_eq!(with_parents("/"), [""]);
         assert!(is_outside("/../x") && !is_outside("/a..b"));
     }
 }

@@ -124,21 +124,18 @@ impl Scrubber {
 
     /// A file's content.
     pub fn text(&mut self, text: &str) -> String {
-        if self.is_off {
-            return text.to_owned();
-        }
         self.words(text, true)
     }
 
     /// A path or a device's name: names of hosts and users are left, for these are the kernel's words.
     pub fn name(&mut self, text: &str) -> String {
-        if self.is_off {
-            return text.to_owned();
-        }
         self.words(text, false)
     }
 
     fn words(&mut self, text: &str, with_names: bool) -> String {
+        if self.is_off {
+            return text.to_owned();
+        }
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '.' | '-' | '_');
         let mut out = String::with_capacity(text.len());
         let mut rest = text;

@@ -198,7 +198,30 @@ fn base(root: &Root, name: &str) -> Result<String, HostError> {
     Ok(base)
 }
 
-fn queues(root: &Root, base: &str, prefix: &str) -> impl Iterator<Item = u32> {
+/// The receive queues of a device, in order.
+pub fn receive_queues(root: &Root, name: &str) -> impl Iterator<Item = u32> {
+    queues(root, &format!("{NET}/{name}"), "rx-")
+}
+
+/// The devices above (`upper_`) or below (`lower_`) a device, and those above or below them.
+///
+/// **Source** the links that net/core/dev.c `netdev_adjacent_sysfs_add` makes.
+pub fn stacked(root: &Root, name: &str, prefix: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut next = vec![name.to_owned()];
+    while let Some(name) = next.pop() {
+        let entries = root.list(&format!("{NET}/{name}")).unwrap_or_default();
+        for other in entries.iter().filter_map(|entry| entry.strip_prefix(prefix)) {
+            if other != name && !found.iter().any(|known| known == other) {
+                found.push(other.to_owned());
+                next.push(other.to_owned());
+            }
+        }
+    }
+    found
+}
+
+fn queues(root: &Root, base: &str, prefix: &str) -> impl Iterator<Item = u32> + use<> {
     let names = root.list(&format!("{base}/queues")).unwrap_or_default();
     let mut numbers: Vec<u32> =
         names.iter().filter_map(|name| name.strip_prefix(prefix)?.parse().ok()).collect();

@@ -5,7 +5,7 @@
 
 use crate::HostError;
 use crate::ioctl::number::{ETHTOOL_GRSSH, ETHTOOL_SRSSH, ETHTOOL_SRXFH};
-use crate::ioctl::{RXNFC, call, order};
+use crate::ioctl::{RXNFC, call, order, put};
 use crate::read::ioctl::rss::{FUNCTION, HEAD, TRANSFORMATION};
 use crate::read::ioctl::{FlowKind, HashFields};
 
@@ -37,10 +37,6 @@ pub enum Table {
     Entries(Vec<u32>),
 }
 
-fn put(buffer: &mut [u8], word: usize, value: u32) {
-    buffer[word * 4..word * 4 + 4].copy_from_slice(&value.to_ne_bytes());
-}
-
 /// Asks for parts of a device's main RSS context.
 ///
 /// The transformation (6.8) has no number for "as it is" that an older kernel takes, so it is sent as it reads.
@@ -53,12 +49,11 @@ pub(crate) fn set_rss(dev: &str, request: &RssRequest) -> Result<(), HostError> 
         Some(Table::Entries(entries)) => entries.len() as u32,
     };
     let mut now = [0; RXFH];
-    put(&mut now, 0, ETHTOOL_GRSSH);
+    put(&mut now, &[ETHTOOL_GRSSH]);
     call("read RSS of", dev, &mut now)?;
     let mut buffer = vec![0; RXFH];
-    put(&mut buffer, 0, ETHTOOL_SRSSH);
-    put(&mut buffer, 2, entries);
-    put(&mut buffer, 3, request.key.as_ref().map_or(0, Vec::len) as u32);
+    let key_length = request.key.as_ref().map_or(0, Vec::len) as u32;
+    put(&mut buffer, &[ETHTOOL_SRSSH, 0, entries, key_length]);
     buffer[FUNCTION] = request.function.unwrap_or(0);
     buffer[TRANSFORMATION] = request.transformation.unwrap_or(now[TRANSFORMATION]);
     if let Some(Table::Entries(entries)) = &request.table {
@@ -75,8 +70,7 @@ pub(crate) fn set_hash_fields(
     fields: HashFields,
 ) -> Result<(), HostError> {
     let mut buffer = [0; RXNFC];
-    put(&mut buffer, 0, ETHTOOL_SRXFH);
-    put(&mut buffer, 1, kind as u32);
+    put(&mut buffer, &[ETHTOOL_SRXFH, kind as u32]);
     buffer[8..16].copy_from_slice(&fields.0.to_ne_bytes());
     order("set the hashed fields of", dev, &mut buffer)
 }

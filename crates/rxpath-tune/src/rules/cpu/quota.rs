@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::{CGROUPS, is_outside, stat_file, with_parents};
+use rxpath_host::read::cgroup::with_parents;
+
+use crate::facts::{CGROUPS, is_outside, stat_file};
 use crate::prelude::*;
 
 /// The checks of the rules of this file.
