@@ -65,9 +65,9 @@ pub fn homes(plan: &Plan) -> Vec<(&'static str, usize)> {
         ("udev", Home::Udev),
         ("cmdline", Home::Cmdline),
     ];
-    let held =
+    let count =
         |home| plan.steps.len().saturating_sub(drafts(plan, home, &Matching::default()).1.len());
-    let all = kinds.into_iter().map(|(name, home)| (name, held(home)));
+    let all = kinds.into_iter().map(|(name, home)| (name, count(home)));
     all.filter(|(_, steps)| *steps > 0).collect()
 }
 
@@ -75,18 +75,30 @@ fn left(step: &PlanStep, why: &str) -> LeftOut {
     LeftOut::new(format!("{} {}", step.set, step.new), why)
 }
 
-fn sysctl(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
-    let (mut text, mut out) = (String::new(), Vec::new());
+/// The text of each step that a kind of file holds, and the steps that it does not hold.
+fn held(
+    plan: &Plan,
+    text: impl Fn(&PlanStep) -> Result<String, &'static str>,
+) -> (Vec<String>, Vec<LeftOut>) {
+    let (mut texts, mut out) = (Vec::new(), Vec::new());
     for step in &plan.steps {
-        match &step.set {
-            // With slashes, because a device's name may hold dots (sysctl.d(5)).
-            Target::Sysctl { key } => {
-                text += &format!("# {}\n{key} = {}\n", step.because.join(", "), step.new.trim());
-            }
-            _ => out.push(left(step, "not a sysctl")),
+        match text(step) {
+            Ok(text) => texts.push(text),
+            Err(why) => out.push(left(step, why)),
         }
     }
-    (one("90-rxpath.conf", "/etc/sysctl.d/", &text), out)
+    (texts, out)
+}
+
+fn sysctl(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
+    let (texts, out) = held(plan, |step| match &step.set {
+        // With slashes, because a device's name may hold dots (sysctl.d(5)).
+        Target::Sysctl { key } => {
+            Ok(format!("# {}\n{key} = {}\n", step.because.join(", "), step.new.trim()))
+        }
+        _ => Err("not a sysctl"),
+    });
+    (one("90-rxpath.conf", "/etc/sysctl.d/", &texts.concat()), out)
 }
 
 fn one(name: &str, place: &'static str, text: &str) -> Vec<Draft> {
@@ -97,26 +109,23 @@ fn one(name: &str, place: &'static str, text: &str) -> Vec<Draft> {
 }
 
 fn udev(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
-    let (mut text, mut out) = (String::new(), Vec::new());
-    for step in &plan.steps {
+    let (texts, out) = held(plan, |step| {
         let Target::Attr { dev, attr } = &step.set else {
-            out.push(left(step, "not an attribute of a device in sysfs"));
-            continue;
+            return Err("not an attribute of a device in sysfs");
         };
         let value = step.new.trim();
-        let because = step.because.join(", ");
-        text += &match attr.strip_prefix("queues/").and_then(|rest| rest.split_once('/')) {
+        let own = of_device(dev, attr, value, &step.because.join(", "));
+        Ok(match attr.strip_prefix("queues/").and_then(|rest| rest.split_once('/')) {
             // Queues are separate devices, recreated when their number changes; at boot they appear before their device
             // has its name.
             Some((queue, name)) => format!(
-                "{}ACTION==\"add\", SUBSYSTEM==\"queues\", KERNEL==\"{queue}\", \
-                 DEVPATH==\"*/net/{dev}/queues/{queue}\", ATTR{{{name}}}=\"{value}\"\n",
-                of_device(dev, attr, value, &because),
+                "{own}ACTION==\"add\", SUBSYSTEM==\"queues\", KERNEL==\"{queue}\", \
+                 DEVPATH==\"*/net/{dev}/queues/{queue}\", ATTR{{{name}}}=\"{value}\"\n"
             ),
-            None => of_device(dev, attr, value, &because),
-        };
-    }
-    (one("90-rxpath.rules", "/etc/udev/rules.d/", &text), out)
+            None => own,
+        })
+    });
+    (one("90-rxpath.rules", "/etc/udev/rules.d/", &texts.concat()), out)
 }
 
 /// The rule that writes an attribute when a device comes or gets its name.
@@ -161,27 +170,22 @@ fn is_per_device(key: &str) -> bool {
 }
 
 fn cmdline(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
-    let (mut words, mut out) = (Vec::new(), Vec::new());
-    for step in &plan.steps {
-        let found = match &step.set {
-            Target::Sysfs { path } => word(&path.to_string_lossy(), &step.new),
-            Target::Sysctl { key } if is_per_device(key) => {
-                out.push(left(
-                    step,
-                    "its device is not there yet when the kernel reads the command line",
-                ));
-                continue;
-            }
-            // Since 5.8 any sysctl can stand there (fs/proc/proc_sysctl.c `do_sysctl_args`).
-            Target::Sysctl { key } if !step.new.trim().contains(char::is_whitespace) => {
-                Some(format!("sysctl.{}={}", key.replace('/', "."), step.new.trim()))
-            }
-            _ => None,
-        };
-        match found {
-            Some(word) if words.contains(&word) => {}
-            Some(word) => words.push(word),
-            None => out.push(left(step, "has no parameter on the kernel's command line")),
+    let none = "has no parameter on the kernel's command line";
+    let (found, out) = held(plan, |step| match &step.set {
+        Target::Sysfs { path } => word(&path.to_string_lossy(), &step.new).ok_or(none),
+        Target::Sysctl { key } if is_per_device(key) => {
+            Err("its device is not there yet when the kernel reads the command line")
+        }
+        // Since 5.8 any sysctl can stand there (fs/proc/proc_sysctl.c `do_sysctl_args`).
+        Target::Sysctl { key } if !step.new.trim().contains(char::is_whitespace) => {
+            Ok(format!("sysctl.{}={}", key.replace('/', "."), step.new.trim()))
+        }
+        _ => Err(none),
+    });
+    let mut words = Vec::new();
+    for word in found {
+        if !words.contains(&word) {
+            words.push(word);
         }
     }
     let text = if words.is_empty() { String::new() } else { words.join(" ") + "\n" };

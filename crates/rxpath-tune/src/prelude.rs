@@ -16,6 +16,27 @@ pub fn percent(ratio: f64) -> String {
     rxpath_core::number::percent(ratio, if ratio >= 0.1 { 0 } else { 2 })
 }
 
+/// What this process may see; `None` where this kernel has no such thing.
+pub fn if_there<T>(answer: Result<T, Gap>) -> Result<Option<T>, Gap> {
+    match answer {
+        Ok(value) => Ok(Some(value)),
+        Err(Gap::Absent(_)) => Ok(None),
+        Err(gap) => Err(gap),
+    }
+}
+
+/// A counter's change in the window; `None` if this kernel lacks the counter.
+pub fn moved(ask: &Ask<'_>, name: &str) -> Result<Option<u64>, Gap> {
+    if_there(ask.facts.count(name).known())?.map(Count::in_window).transpose()
+}
+
+/// Whether this host forwards packets.
+pub fn routes(ask: &Ask<'_>) -> bool {
+    ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"]
+        .into_iter()
+        .any(|key| ask.facts.sysctl_number(key).value().is_some_and(|value| *value != 0))
+}
+
 /// The value of a sysctl that rules only record.
 pub fn recorded(ask: &Ask<'_>, key: &str, unit: &str) -> Checked {
     Answer::recorded(format!("{}{unit}", ask.facts.sysctl_number(key).known()?))

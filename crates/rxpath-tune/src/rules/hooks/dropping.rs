@@ -66,25 +66,16 @@ fn by_xdp(ask: &Ask<'_>, device: &Device, received: u64) -> Result<Option<Filter
     Ok(Some(Filtered { place: "XDP", dropped, of: received.max(dropped) }))
 }
 
-/// A list that may be hidden from this process. A feature that this kernel lacks gives an empty list.
-fn shown<T>(fact: &rxpath_core::Fact<T>) -> Result<Option<&T>, Gap> {
-    match fact.known() {
-        Ok(value) => Ok(Some(value)),
-        Err(Gap::Absent(_)) => Ok(None),
-        Err(gap) => Err(gap),
-    }
-}
-
 /// Programs and chains on this device before IP, by name.
 fn early(ask: &Ask<'_>, device: &Device) -> Result<Vec<&'static str>, Gap> {
     let mut all = Vec::new();
-    if shown(&device.nic.link)?.is_some_and(|link| !link.xdp_programs.is_empty()) {
+    if if_there((&device.nic.link).known())?.is_some_and(|link| !link.xdp_programs.is_empty()) {
         all.push("XDP");
     }
-    if shown(&device.nic.tcx)?.is_some_and(|tcx| !tcx.ingress.is_empty()) {
+    if if_there((&device.nic.tcx).known())?.is_some_and(|tcx| !tcx.ingress.is_empty()) {
         all.push("tcx");
     }
-    let chains = shown(&ask.facts.answers.nft_chains)?.map_or(&[][..], Vec::as_slice);
+    let chains = if_there((&ask.facts.answers.nft_chains).known())?.map_or(&[][..], Vec::as_slice);
     if chains.iter().any(|chain| {
         chain.hook == "ingress" && chain.device.as_ref().is_none_or(|name| *name == device.name)
     }) {

@@ -17,13 +17,6 @@ pub const CHECKS: Checks = &[
 const COUNT: &str = "net.netfilter.nf_conntrack_count";
 const MAX: &str = "net.netfilter.nf_conntrack_max";
 
-/// Whether this host forwards packets.
-fn routes(ask: &Ask<'_>) -> bool {
-    ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"]
-        .into_iter()
-        .any(|key| ask.facts.sysctl_number(key).value().is_some_and(|value| *value != 0))
-}
-
 fn active(ask: &Ask<'_>) -> Checked {
     let count = ask.facts.sysctl_number(COUNT).known()?;
     if count == 0 {

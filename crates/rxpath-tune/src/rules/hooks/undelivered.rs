@@ -32,14 +32,8 @@ const OWNERS: [&str; 8] = [
 ];
 
 fn flow(ask: &Ask<'_>, version: &str, forwarded: &str) -> Result<Flow, Gap> {
-    let count = |name: &str| -> Result<u64, Gap> {
-        match ask.facts.count(name).known() {
-            Ok(count) => count.in_window(),
-            // A counter that this kernel lacks counts as 0.
-            Err(Gap::Absent(_)) => Ok(0),
-            Err(gap) => Err(gap),
-        }
-    };
+    // A counter that this kernel lacks counts as 0.
+    let count = |name: &str| moved(ask, name).map(Option::unwrap_or_default);
     let own = |name: &str| count(&format!("{version}.{name}"));
     let received = ask.facts.count(&format!("{version}.InReceives")).known()?.in_window()?;
     ask.facts.count(&format!("{version}.InDelivers")).known()?;

@@ -14,7 +14,7 @@ pub const CHECKS: Checks = &[
     ("busy-poll-sysctl", Check::Host(busy)),
     ("busy-poll-socket", Check::Host(polled)),
     ("napi-threaded", Check::Device(threaded)),
-    ("napi-threaded-busy", Check::Device(always)),
+    ("napi-threaded-busy", Check::Nic(always)),
     ("backlog-threads", Check::Host(threads)),
     ("ksoftirqd-sched", Check::Host(ksoftirqd)),
     ("page-pool-recycle", Check::Host(recycle)),
@@ -84,9 +84,6 @@ fn threaded(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn always(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(silent) = quiet(device) {
-        return silent;
-    }
     let napis = (&device.nic.napis).known()?;
     let count = napis.iter().filter(|napi| napi.threaded == Some(2)).count();
     Answer::recorded(format!("{count} of {} NAPI instances", napis.len()))

@@ -6,8 +6,7 @@ use crate::prelude::*;
 
 /// Whether this host forwards the device's packets: a router, or a device below a bridge.
 pub(super) fn forwards(ask: &Ask<'_>, device: &Device) -> bool {
-    let on = |key: &str| ask.facts.sysctl_number(key).value().is_some_and(|value| *value != 0);
-    on("net.ipv4.ip_forward") || on("net.ipv6.conf.all.forwarding") || is_switched(ask, device)
+    routes(ask) || is_switched(ask, device)
 }
 
 /// Whether the device, or a bond or VLAN above it, is a port of a bridge or of Open vSwitch.

@@ -71,25 +71,30 @@ fn default(ask: &Ask<'_>) -> Checked {
     .change(Set::new(Knob::sysctl("net.core.rmem_default"), OLD_DEFAULT_BYTES as u64))
 }
 
-/// Pages of the whole memory: tcp_mem and udp_mem count pages of the kernel's size.
-fn memory_pages(ask: &Ask<'_>) -> Result<i64, Gap> {
-    Ok((ask.facts.memory_bytes().known()? / ask.facts.page_bytes().known()?.max(1)) as i64)
+/// The last number of tcp_mem or udp_mem, and the whole memory, both in pages of the kernel's size.
+fn memory_limit(ask: &Ask<'_>, key: &str) -> Result<(i64, i64), Gap> {
+    let limits = ask.facts.sysctl_numbers(key).known()?;
+    let max = limits.get(2).copied().or_gap("the third limit")?;
+    let pages = ask.facts.memory_bytes().known()? / ask.facts.page_bytes().known()?.max(1);
+    Ok((max, pages as i64))
+}
+
+fn beyond_memory(key: &str, max: i64, pages: i64) -> Checked {
+    Answer::found(
+        format!("{key} ends at {max} pages, the host has {pages}"),
+        "less than the memory: it counts pages, not bytes",
+        "there is no limit in effect",
+    )
+    .advice("remove the line that sets it: the kernel's own limits follow the memory")
 }
 
 /// With fewer pages for all connections of a host, no connection works for long.
 const DEAD_PAGES: i64 = 1024;
 
 fn tcp_mem(ask: &Ask<'_>) -> Checked {
-    let limits = ask.facts.sysctl_numbers("net.ipv4.tcp_mem").known()?;
-    let max = limits.get(2).copied().or_gap("the third limit")?;
-    let pages = memory_pages(ask)?;
+    let (max, pages) = memory_limit(ask, "net.ipv4.tcp_mem")?;
     if max > pages {
-        return Answer::found(
-            format!("net.ipv4.tcp_mem ends at {max} pages, the host has {pages}"),
-            "less than the memory: it counts pages, not bytes",
-            "there is no limit in effect",
-        )
-        .advice("remove the line that sets it: the kernel's own limits follow the memory");
+        return beyond_memory("net.ipv4.tcp_mem", max, pages);
     }
     // tcp_init_mem (net/ipv4/tcp.c): a sixteenth of the free pages, and half of that more: 9.4 % at boot.
     if max * 64 < pages {
@@ -106,9 +111,7 @@ fn tcp_mem(ask: &Ask<'_>) -> Checked {
 }
 
 fn udp_mem(ask: &Ask<'_>) -> Checked {
-    let limits = ask.facts.sysctl_numbers("net.ipv4.udp_mem").known()?;
-    let max = limits.get(2).copied().or_gap("the third limit")?;
-    let pages = memory_pages(ask)?;
+    let (max, pages) = memory_limit(ask, "net.ipv4.udp_mem")?;
     let refused = ask.facts.count("Udp.MemErrors").known();
     if let Ok(refused @ Count { total: 1.., .. }) = refused {
         let watched = &ask.facts.watched;
@@ -126,13 +129,7 @@ fn udp_mem(ask: &Ask<'_>) -> Checked {
         .rests_on(refused, watched);
     }
     if max > pages {
-        return Answer::found(
-            format!("net.ipv4.udp_mem ends at {max} pages, the host has {pages}"),
-            "less than the memory: it counts pages, not bytes",
-            "there is no limit in effect",
-        )
-        .advice("remove the line that sets it: the kernel's own limits follow the memory")
-        .size(Unmeasured);
+        return beyond_memory("net.ipv4.udp_mem", max, pages).size(Unmeasured);
     }
     // Kernels before 5.11 count the other errors of UDP and not these.
     if refused.is_err() {

@@ -12,14 +12,9 @@ pub const CHECKS: Checks = &[
     ("stale-settings", Check::Host(stale)),
 ];
 
-/// Whether this host forwards packets.
-fn routes(ask: &Ask<'_>) -> Result<bool, Gap> {
-    Ok(ask.facts.sysctl_number("net.ipv4.ip_forward").known()? != 0)
-}
-
 fn demux(ask: &Ask<'_>, key: &str) -> Checked {
     let value = ask.facts.sysctl_number(key).known()?;
-    let routes = routes(ask)?;
+    let routes = ask.facts.sysctl_number("net.ipv4.ip_forward").known()? != 0;
     match (value, routes) {
         (0, false) => Answer::found(
             format!("{key} is 0 on a host that does not forward"),

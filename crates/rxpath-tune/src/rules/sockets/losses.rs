@@ -18,15 +18,6 @@ pub const CHECKS: Checks = &[
     ("ip-input-errors", Check::Host(ip_errors)),
 ];
 
-/// A counter's change in the window; `None` if this kernel lacks the counter.
-fn moved(ask: &Ask<'_>, name: &str) -> Result<Option<u64>, Gap> {
-    match ask.facts.count(name).known() {
-        Ok(count) => count.in_window().map(Some),
-        Err(Gap::Absent(_)) => Ok(None),
-        Err(gap) => Err(gap),
-    }
-}
-
 /// The counters that changed in the window, with their words; a gap if the kernel has none of them.
 fn all_moved<'a>(
     ask: &Ask<'_>,

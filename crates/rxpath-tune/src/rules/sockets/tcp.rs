@@ -34,43 +34,45 @@ const DEFAULT_START_BYTES: i64 = 131_072;
 const SMALL_START_BYTES: i64 = 16_384;
 
 fn tcp_rmem(ask: &Ask<'_>) -> Checked {
-    let now = ask.facts.sysctl_numbers("net.ipv4.tcp_rmem").known()?;
+    let why = ("this kernel's", "something lowered it, as old profiles do");
+    limits(ask, "net.ipv4.tcp_rmem", default_rmem_max, SMALL_START_BYTES, why)
+}
+
+/// net/ipv4/tcp.c `tcp_init`: `max_wshare` is at most 4 MiB.
+fn default_wmem_max(ask: &Ask<'_>) -> Result<i64, Gap> {
+    let memory = ask.facts.memory_bytes().known()? as i64;
+    Ok((memory / 128).min(4 << 20))
+}
+
+fn tcp_wmem(ask: &Ask<'_>) -> Checked {
+    limits(ask, "net.ipv4.tcp_wmem", default_wmem_max, 0, ("the kernel's", "something lowered it"))
+}
+
+/// The limits of a buffer, of which the last is not far below the kernel's default.
+fn limits(
+    ask: &Ask<'_>,
+    key: &str,
+    default: fn(&Ask<'_>) -> Result<i64, Gap>,
+    small_start_bytes: i64,
+    (whose, why): (&str, &str),
+) -> Checked {
+    let now = ask.facts.sysctl_numbers(key).known()?;
     let [min, start, max] = now[..] else {
-        return Err(Gap::Absent("net.ipv4.tcp_rmem does not hold three numbers".into()));
+        return Err(Gap::Absent(format!("{key} does not hold three numbers")));
     };
-    let default = default_rmem_max(ask)?;
+    let default = default(ask)?;
     // The kernel counts the pages that were free at boot: a margin of a fifth allows for the rest.
     if max * 5 >= default * 4 {
         return Answer::fine(format!("up to {max} bytes"));
     }
     // A tiny initial window is not fixed by a larger maximum.
-    let start = if start < SMALL_START_BYTES { DEFAULT_START_BYTES } else { start };
+    let start = if start < small_start_bytes { DEFAULT_START_BYTES } else { start };
     Answer::found(
-        format!("net.ipv4.tcp_rmem ends at {max} bytes"),
-        format!("{default} or more: this kernel's default with this memory"),
-        "something lowered it, as old profiles do",
+        format!("{key} ends at {max} bytes"),
+        format!("{default} or more: {whose} default with this memory"),
+        why,
     )
-    .change(Set::new(Knob::sysctl("net.ipv4.tcp_rmem"), format!("{min} {start} {default}")))
-}
-
-/// net/ipv4/tcp.c `tcp_init`: `max_wshare` is at most 4 MiB.
-const DEFAULT_WMEM_BYTES: i64 = 4 << 20;
-
-fn tcp_wmem(ask: &Ask<'_>) -> Checked {
-    let now = ask.facts.sysctl_numbers("net.ipv4.tcp_wmem").known()?;
-    let [min, start, max] = now[..] else {
-        return Err(Gap::Absent("net.ipv4.tcp_wmem does not hold three numbers".into()));
-    };
-    let default = DEFAULT_WMEM_BYTES.min(ask.facts.memory_bytes().known()? as i64 / 128);
-    if max * 5 >= default * 4 {
-        return Answer::fine(format!("up to {max} bytes"));
-    }
-    Answer::found(
-        format!("net.ipv4.tcp_wmem ends at {max} bytes"),
-        format!("{default} or more: the kernel's default with this memory"),
-        "something lowered it",
-    )
-    .change(Set::new(Knob::sysctl("net.ipv4.tcp_wmem"), format!("{min} {start} {default}")))
+    .change(Set::new(Knob::sysctl(key), format!("{min} {start} {default}")))
 }
 
 /// A switch that is right at `wanted` or above.
