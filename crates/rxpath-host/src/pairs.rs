@@ -39,18 +39,22 @@ impl Pairs {
         self.0.is_empty()
     }
 
+    /// Those pairs of `self` for which `keep` holds, of name and value.
+    #[must_use]
+    pub fn only(&self, keep: impl Fn(&str, &str) -> bool) -> Self {
+        Self(self.0.iter().filter(|(name, value)| keep(name, value)).cloned().collect())
+    }
+
     /// Those pairs of `self` that `other` has with another value, or lacks.
     #[must_use]
     pub fn unlike(&self, other: &Self) -> Self {
-        Self(
-            self.0.iter().filter(|(name, value)| other.get(name) != Some(value)).cloned().collect(),
-        )
+        self.only(|name, value| other.get(name) != Some(value))
     }
 
     /// Those pairs of `self` whose names `names` has.
     #[must_use]
     pub fn named_in(&self, names: &Self) -> Self {
-        Self(self.0.iter().filter(|(name, _)| names.get(name).is_some()).cloned().collect())
+        self.only(|name, _| names.get(name).is_some())
     }
 }
 
@@ -107,6 +111,8 @@ mod tests {
             pairs.push(&name, &value);
             let again: Pairs = pairs.to_string().parse().unwrap();
             prop_assert_eq!(&again, &pairs);
+            prop_assert_eq!(&again.only(|_, _| true), &pairs);
+            prop_assert!(again.only(|_, _| false).is_empty());
             let (read_name, read_value) = again.iter().next().unwrap();
             prop_assert_eq!(as_written(read_name), name);
             prop_assert_eq!(as_written(read_value), value);

@@ -93,15 +93,13 @@ impl Setter for Fake {
             return Err(HostError::kernel("set", libc::EBUSY));
         }
         let before = self.values.get(target).cloned().unwrap_or_default();
-        let mut now = before.parse::<Pairs>().unwrap_or_default();
+        let now = before.parse::<Pairs>().unwrap_or_default();
         if target.has_parts() {
             let asked: Pairs = value.parse().unwrap();
-            let mut merged = Pairs::default();
-            for (name, old) in now.iter() {
-                merged.push(name, asked.get(name).unwrap_or(old));
-            }
-            now = merged;
-            self.values.insert(target.clone(), now.to_string());
+            let word =
+                |(name, old): (&str, &str)| format!("{name}={}", asked.get(name).unwrap_or(old));
+            let words: Vec<String> = now.iter().map(word).collect();
+            self.values.insert(target.clone(), words.join(" "));
         } else {
             self.values.insert(target.clone(), value.into());
         }

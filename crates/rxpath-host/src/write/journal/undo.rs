@@ -159,13 +159,8 @@ impl JournalEntry {
         match (parse(&self.before), parse(after), parse(&self.asked)) {
             (Ok(before), Ok(after), Ok(asked)) if self.target.has_parts() && !is_whole => {
                 let altered = before.unlike(&after);
-                let mut own = Pairs::default();
-                for (name, value) in before.iter() {
-                    if altered.get(name).is_some() || asked.get(name).is_some() {
-                        own.push(name, value);
-                    }
-                }
-                own.to_string()
+                let is_own = |name: &str| altered.get(name).is_some() || asked.get(name).is_some();
+                before.only(|name, _| is_own(name)).to_string()
             }
             _ => self.before.clone(),
         }
@@ -246,16 +241,12 @@ fn restore<S: Setter>(setter: &mut S, entry: &JournalEntry, manner: Manner) -> U
 
 /// What of `value` others left alone: of a group, the values that `foreign` does not name.
 fn without(target: &Target, value: &str, foreign: &str) -> String {
-    let (Ok(value), Ok(foreign)) = (value.parse::<Pairs>(), foreign.parse::<Pairs>()) else {
-        return String::new();
-    };
-    let mut rest = Pairs::default();
-    if target.has_parts() {
-        value.iter().filter(|(name, _)| foreign.get(name).is_none()).for_each(|(name, value)| {
-            rest.push(name, value);
-        });
+    match (value.parse::<Pairs>(), foreign.parse::<Pairs>()) {
+        (Ok(value), Ok(foreign)) if target.has_parts() => {
+            value.only(|name, _| foreign.get(name).is_none()).to_string()
+        }
+        _ => String::new(),
     }
-    rest.to_string()
 }
 
 /// The value that the change gave another setting.

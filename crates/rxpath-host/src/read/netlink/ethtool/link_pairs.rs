@@ -45,13 +45,7 @@ pub(crate) fn link_pairs(link: &LinkModes) -> Pairs {
 /// The part of a link's pairs that somebody chose: without the speed and duplex that the two ends agreed upon.
 pub(crate) fn chosen(link: &Pairs) -> Pairs {
     let negotiated = link.get("autoneg") == Some("on");
-    let mut chosen = Pairs::default();
-    for (name, value) in link.iter() {
-        if !(negotiated && matches!(name, "speed" | "duplex")) {
-            chosen.push(name, value);
-        }
-    }
-    chosen
+    link.only(|name, _| !(negotiated && matches!(name, "speed" | "duplex")))
 }
 
 /// Why nothing may be asked of a link now: a driver whose link is down does not report what it was forced to, so it could

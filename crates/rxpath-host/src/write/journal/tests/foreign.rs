@@ -134,3 +134,15 @@ fn a_rehearsal_takes_no_change_of_its_own_for_anothers() {
     assert_eq!(told.iter().map(|undo| undo.value.as_str()).collect::<Vec<_>>(), ["10", "1"]);
     assert_eq!(fake.values[&target("a")], "11");
 }
+
+#[test]
+fn a_name_with_a_blank_is_undone_by_that_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut fake, mut journal) = begun(dir.path());
+    let flags: Target = "eth0/priv-flags".parse().unwrap();
+    fake.values.insert(flags.clone(), "tx%20push=off rx=on".into());
+    journal.change(&mut fake, &flags, "tx%20push=on", &[]).unwrap();
+    let undone = journal.undo(&mut fake).unwrap().remove(0);
+    assert_eq!((undone.value.as_str(), undone.restored), ("tx%20push=off", Restored::Yes));
+    assert_eq!(fake.values[&flags], "tx%20push=off rx=on");
+}
