@@ -93,11 +93,11 @@ impl Facts<'_> {
     }
 }
 
-/// The value that is chosen in a list such as `always [madvise] never`.
-fn chosen(text: &str) -> String {
-    text.split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'))
-        .map_or_else(|| text.to_owned(), |(choice, _)| choice.to_owned())
+/// The value that is in force, in a file's words. Some files show it among the others, in brackets or parentheses:
+/// `always [madvise] never`.
+pub fn in_force(text: &str) -> &str {
+    let rest = text.split_once(['[', '(']).map(|(_, rest)| rest);
+    rest.and_then(|rest| rest.split_once([']', ')'])).map_or(text, |(chosen, _)| chosen)
 }
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_chosen_of_a_list_is_found() {
-        assert_eq!(chosen("always [madvise] never"), "madvise");
-        assert_eq!(chosen("tsc"), "tsc");
+        assert_eq!(in_force("always [madvise] never"), "madvise");
+        assert_eq!(in_force("tsc"), "tsc");
     }
 }

@@ -49,6 +49,13 @@ pub struct TrialReading {
     pub broke: Option<Broke>,
 }
 
+impl TrialReading {
+    /// The metric of the guard of this number, if the trial has it.
+    pub fn guard(&self, at: usize) -> Option<f64> {
+        self.guards.get(at).copied().flatten()
+    }
+}
+
 /// Makes trials.
 pub trait Measure {
     /// Why no more trials can be made.

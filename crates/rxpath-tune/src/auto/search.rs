@@ -8,7 +8,7 @@ use super::array::{self, Block};
 use super::candidate::Candidate;
 use super::keeping::{Keeping, Unmade};
 use super::level::level;
-use super::measure::{Measure, Phase, TrialReading};
+use super::measure::{Measure, Phase};
 use super::report::{AutoOutcome, AutoResult, Why};
 use super::searching::{Plan, Searching, State};
 use super::tally::Tally;
@@ -113,8 +113,8 @@ impl Searching<'_> {
         }
         self.flow = readings.iter().map(|reading| reading.flow).fold(f64::INFINITY, f64::min);
         for (at, guard) in self.plan.guards.iter().enumerate() {
-            let of = |reading: &TrialReading| reading.guards.get(at).copied().flatten();
-            let values: Vec<f64> = readings.iter().filter_map(of).collect();
+            let values: Vec<f64> =
+                readings.iter().filter_map(|reading| reading.guard(at)).collect();
             self.start_guards[at] = median(&values);
             self.margins[at] = self.start_guards[at].map_or(0.0, |start| guard.margin(start));
             if self.margins[at] < 0.0 {
@@ -204,9 +204,8 @@ impl Searching<'_> {
         let values = readings.iter().map(|reading| reading.objective).collect();
         into_tally(&mut self.objective, open, &block, values);
         for (at, tally) in self.guards.iter_mut().enumerate() {
-            let of = |reading: &TrialReading| reading.guards.get(at).copied().flatten();
             // A block without one of its values is not balanced.
-            if let Some(values) = readings.iter().map(of).collect() {
+            if let Some(values) = readings.iter().map(|reading| reading.guard(at)).collect() {
                 into_tally(tally, open, &block, values);
             }
         }

@@ -167,8 +167,7 @@ impl<'a> Searching<'a> {
             }
             pairs.objective.push(variant.objective - base.objective);
             for (at, all) in pairs.guards.iter_mut().enumerate() {
-                let both = (base.guards.get(at), variant.guards.get(at));
-                if let (Some(Some(base)), Some(Some(variant))) = both {
+                if let (Some(base), Some(variant)) = (base.guard(at), variant.guard(at)) {
                     all.push(variant - base);
                 }
             }

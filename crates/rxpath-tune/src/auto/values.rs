@@ -68,7 +68,7 @@ impl Searching<'_> {
         };
         let rank = |value: usize| {
             let breaks = (0..self.plan.guards.len()).any(|at| {
-                let now = middle(value, &|reading| reading.guards.get(at).copied().flatten());
+                let now = middle(value, &|reading| reading.guard(at));
                 let limit = self.start_guards[at].map(|start| start + self.margins[at].max(0.0));
                 now.zip(limit).is_some_and(|(now, limit)| now > limit)
             });

@@ -146,19 +146,19 @@ fn one(root: &Root, sysfs: sysfs::device::SysfsDevice, nic: Nic, shared: &HostTa
     let queues = queue_map::of(&sysfs.steering(), &nic, &lines, &name);
     let base = format!("/sys/class/net/{name}");
     let master = fact(root.link(&format!("{base}/master")));
-    let kind = root.value(&format!("{base}/uevent")).map(|text| {
+    let kind = fact(root.value(&format!("{base}/uevent"))).and_then(|text| {
         let kind = text.lines().find_map(|line| line.strip_prefix("DEVTYPE="));
         Fact::of(kind.map(Into::into), "a device without a type")
     });
-    let flags = root.value(&format!("{base}/flags")).map(|text| {
-        u32::from_str_radix(text.trim_start_matches("0x"), 16)
-            .map_or_else(|_| Fact::absent("flags are not hexadecimal"), Fact::ok)
+    let flags = fact(root.value(&format!("{base}/flags"))).and_then(|text| {
+        let flags = u32::from_str_radix(text.trim_start_matches("0x"), 16);
+        Fact::of(flags.ok(), "flags are not hexadecimal")
     });
     Device {
         hardware_type: fact(root.number(&format!("{base}/type"))),
-        flags: flags.unwrap_or_else(rxpath_host::HostError::into_gap),
+        flags,
         has_hardware: root.exists(&format!("{base}/device")),
-        kind: kind.unwrap_or_else(rxpath_host::HostError::into_gap),
+        kind,
         master: master.map(|to| to.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         irqs: irq::of(root, &name, shared, &queues),
         queues,

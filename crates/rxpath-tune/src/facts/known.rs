@@ -33,11 +33,7 @@ impl<T> RequiredFact for Fact<T> {
 impl<'a, T> RequiredFact for &'a Fact<T> {
     type Value = &'a T;
     fn known(self) -> Result<&'a T, Gap> {
-        match self {
-            Fact::Ok { value } => Ok(value),
-            Fact::Absent { why } => Err(Gap::Absent(why.clone())),
-            Fact::Denied { needs } => Err(Gap::Denied(needs.clone())),
-        }
+        self.as_ref().known()
     }
 }
 

@@ -3,7 +3,7 @@
 use rxpath_core::Fact;
 use serde_json::{Map, Value, json};
 
-use super::{Facts, chosen, names};
+use super::{Facts, in_force, names};
 use crate::HostError;
 use crate::read::kernel_config::{self, KernelConfig};
 use crate::read::procfs;
@@ -14,10 +14,8 @@ pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostE
     facts.number("kernel.tainted", "/proc/sys/kernel/tainted");
     let cmdline = facts.root.value("/proc/cmdline").map(|text| parameters(&text));
     facts.result("kernel.cmdline", cmdline);
-    let preempt = facts
-        .root
-        .value("/sys/kernel/debug/sched/preempt")
-        .map(|text| choice_in_parentheses(&text));
+    let preempt =
+        facts.root.value("/sys/kernel/debug/sched/preempt").map(|text| in_force(&text).to_owned());
     facts.result("kernel.preempt", preempt);
     facts.text("boot.id", "/proc/sys/kernel/random/boot_id");
     let uptime = procfs::uptime(facts.root);
@@ -37,8 +35,10 @@ pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostE
             facts.put("kernel.config.options", Fact::<()>::absent(why));
         }
     }
-    let thp =
-        facts.root.value("/sys/kernel/mm/transparent_hugepage/enabled").map(|text| chosen(&text));
+    let thp = facts
+        .root
+        .value("/sys/kernel/mm/transparent_hugepage/enabled")
+        .map(|text| in_force(&text).to_owned());
     facts.result("memory.transparent_hugepages", thp);
 }
 
@@ -67,11 +67,6 @@ pub(super) fn matters(word: &str) -> bool {
     })
 }
 
-/// `none (voluntary) full`.
-fn choice_in_parentheses(text: &str) -> String {
-    chosen(&text.replace('(', "[").replace(')', "]"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +93,6 @@ mod tests {
 
     #[test]
     fn the_preemption_in_force_is_found() {
-        assert_eq!(choice_in_parentheses("none (voluntary) full"), "voluntary");
+        assert_eq!(in_force("none (voluntary) full"), "voluntary");
     }
 }

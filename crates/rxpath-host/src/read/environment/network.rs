@@ -3,6 +3,7 @@
 use rxpath_core::Fact;
 
 use super::{Facts, names};
+use crate::error::fact;
 use crate::read::procfs::sysctl;
 use crate::read::sysfs::device;
 
@@ -29,8 +30,6 @@ pub(super) fn collect(facts: &mut Facts<'_>) {
 
 /// Sockets that see every packet (`AF_PACKET`): each costs a filter run or a clone for each packet.
 fn taps(facts: &Facts<'_>) -> Fact<usize> {
-    match facts.root.text("/proc/net/packet") {
-        Ok(text) => Fact::ok(text.lines().skip(1).filter(|line| !line.trim().is_empty()).count()),
-        Err(error) => error.into_gap(),
-    }
+    fact(facts.root.text("/proc/net/packet"))
+        .map(|text| text.lines().skip(1).filter(|line| !line.trim().is_empty()).count())
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use rxpath_host::read::environment::in_force;
 use rxpath_host::read::procfs::sysctl;
 use rxpath_host::read::startup::DEVICE_FILES;
 
@@ -161,13 +162,6 @@ fn wanted(ask: &Ask<'_>) -> Result<BTreeMap<String, Wanted>, Gap> {
 /// Numbers compare as numbers: a file separates them by blanks, the kernel by tabs.
 fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
-}
-
-/// The value that is in force, in a file's words. Some files show it among the others, in brackets or parentheses:
-/// `always [madvise] never`.
-fn in_force(text: &str) -> &str {
-    let rest = text.split_once(['[', '(']).map(|(_, rest)| rest);
-    rest.and_then(|rest| rest.split_once([']', ')'])).map_or(text, |(chosen, _)| chosen)
 }
 
 /// A setting's name as people write it: sysctls with dots, others by their path.
