@@ -114,8 +114,12 @@ impl HostError {
 
     /// The error of a system call that just failed, from `errno`.
     pub fn last_os(op: impl Into<String>) -> Self {
-        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-        Self::kernel(op, errno)
+        Self::os(op, &io::Error::last_os_error())
+    }
+
+    /// The error of a failed system call on no path.
+    pub fn os(op: impl Into<String>, error: &io::Error) -> Self {
+        Self::kernel(op, error.raw_os_error().unwrap_or(libc::EIO))
     }
 
     /// A refused system call or request.

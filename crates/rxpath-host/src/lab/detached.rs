@@ -24,9 +24,7 @@ pub fn spawn(mut command: Command) -> Result<Child, HostError> {
     // and allocates nothing.
     unsafe { command.pre_exec(leave) };
     let program = command.get_program().to_string_lossy().into_owned();
-    command.spawn().map_err(|e| {
-        HostError::kernel(format!("start {program}"), e.raw_os_error().unwrap_or(libc::EIO))
-    })
+    command.spawn().map_err(|e| HostError::os(format!("start {program}"), &e))
 }
 
 /// A command that runs `program` as the unit `unit` of the system, which does not end with this login. The process stays a

@@ -23,7 +23,7 @@ fn start_error(program: &str, package: &str, error: &std::io::Error) -> HostErro
             needs: format!("the program {program} (package {package} on Debian and Ubuntu)"),
         };
     }
-    HostError::kernel(format!("run {program}"), error.raw_os_error().unwrap_or(libc::EIO))
+    HostError::os(format!("run {program}"), error)
 }
 
 fn succeed(what: &str, output: Output) -> Result<Vec<u8>, HostError> {

@@ -108,9 +108,7 @@ impl Netlink {
     }
 
     pub(crate) fn open(protocol: isize) -> Result<Self, HostError> {
-        let socket = connect(protocol).map_err(|e| {
-            HostError::kernel("open a netlink socket", e.raw_os_error().unwrap_or(libc::EIO))
-        })?;
+        let socket = connect(protocol).map_err(|e| HostError::os("open a netlink socket", &e))?;
         let buffer = Vec::with_capacity(BUFFER);
         Ok(Self { socket, sequence: 0, buffer, families: BTreeMap::new() })
     }
@@ -156,7 +154,7 @@ impl Netlink {
     ) -> Result<NetlinkReply, HostError> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = message(kind, NLM_F_REQUEST, self.sequence, body);
-        self.socket.send(&request, 0).map_err(|e| os(op, &e))?;
+        self.socket.send(&request, 0).map_err(|e| HostError::os(op, &e))?;
         loop {
             self.receive(op)?;
             for frame in frames(&self.buffer)? {
@@ -215,7 +213,7 @@ impl Netlink {
             let ack = if at + 1 == bodies.len() { NLM_F_ACK } else { 0 };
             request.extend(message(kind, CREATE | NLM_F_REQUEST | ack, self.sequence, body));
         }
-        self.socket.send(&request, 0).map_err(|e| os(op, &e))?;
+        self.socket.send(&request, 0).map_err(|e| HostError::os(op, &e))?;
         let mut refused = 0;
         loop {
             self.receive(op)?;
@@ -284,7 +282,7 @@ impl Netlink {
     ) -> Result<Vec<NetlinkReply>, Failure> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = message(kind, flags | NLM_F_REQUEST, self.sequence, body);
-        self.socket.send(&request, 0).map_err(|e| Failure::Final(os(op, &e)))?;
+        self.socket.send(&request, 0).map_err(|e| Failure::Final(HostError::os(op, &e)))?;
         let mut replies = Vec::new();
         let mut interrupted = false;
         loop {
@@ -352,16 +350,12 @@ fn conclude(op: &str, frame: &NetlinkMessage<'_>, interrupted: bool) -> Result<(
     }
 }
 
-pub(crate) fn os(op: &str, error: &io::Error) -> HostError {
-    HostError::kernel(op, error.raw_os_error().unwrap_or(libc::EIO))
-}
-
 fn lost(op: &str, error: &io::Error) -> Failure {
     let errno = error.raw_os_error().unwrap_or(libc::EIO);
     let words = match errno {
         libc::ENOBUFS => "the kernel's answer was lost: what was asked may have been done",
         libc::EAGAIN => "the kernel gave no answer within 5 s",
-        _ => return Failure::Final(os(op, error)),
+        _ => return Failure::Final(HostError::os(op, error)),
     };
     Failure::Again(HostError::Kernel { op: op.into(), errno, extack: Some(words.into()) })
 }

@@ -1,8 +1,6 @@
 //! What NTP says of this host's clock: asked of the kernel, so that it needs no daemon's protocol. Of the daemon only the name is
 //! known.
 
-use std::io;
-
 use rxpath_core::ntp::NtpState;
 
 use crate::read::clock::RealtimeReading;
@@ -32,8 +30,7 @@ pub fn read(root: &Root) -> Result<NtpState, HostError> {
     // SAFETY: the kernel writes into the structure, which lives beyond the call.
     let state = unsafe { libc::adjtimex(&raw mut timex) };
     if state < 0 {
-        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-        return Err(HostError::kernel("read the state of the clock (adjtimex)", errno));
+        return Err(HostError::last_os("read the state of the clock (adjtimex)"));
     }
     Ok(NtpState { daemons: daemons(root), ..of(state, &timex, epoch_ns()) })
 }

@@ -8,7 +8,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 
 use super::link::NetworkLink;
 use crate::HostError;
-use crate::netlink::socket::{BUFFER, os};
+use crate::netlink::socket::BUFFER;
 use crate::netlink::wire::frames;
 
 const OP: &str = "listen to changes of links";
@@ -28,7 +28,7 @@ impl LinkEvents {
     ///
     /// **Errors** `Kernel`.
     pub fn open() -> Result<Self, HostError> {
-        let socket = listening().map_err(|error| os(OP, &error))?;
+        let socket = listening().map_err(|error| HostError::os(OP, &error))?;
         Ok(Self { socket, buffer: Vec::with_capacity(BUFFER) })
     }
 
@@ -50,7 +50,7 @@ impl LinkEvents {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(links),
-                Err(error) => return Err(os(OP, &error)),
+                Err(error) => return Err(HostError::os(OP, &error)),
             }
         }
     }

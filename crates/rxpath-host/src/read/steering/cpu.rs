@@ -13,15 +13,9 @@ use crate::HostError;
 /// How long a datagram is waited for: over a veth it takes microseconds, unless the hypervisor has stopped the CPU that receives.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-fn failed(flow: Flow, error: &io::Error) -> HostError {
-    HostError::kernel(format!("probe {flow}"), error.raw_os_error().unwrap_or(libc::EIO))
-}
-
 /// A socket bound to an end of a flow, in the namespace of the calling thread.
 pub fn end(address: SocketAddr) -> Result<UdpSocket, HostError> {
-    UdpSocket::bind(address).map_err(|error| {
-        HostError::kernel(format!("bind {address}"), error.raw_os_error().unwrap_or(libc::EIO))
-    })
+    UdpSocket::bind(address).map_err(|error| HostError::os(format!("bind {address}"), &error))
 }
 
 /// The CPU that one datagram of the flow was processed on; `None` when it did not come.
@@ -34,7 +28,7 @@ pub fn cpu_of(
     sender: &UdpSocket,
     receiver: &UdpSocket,
 ) -> Result<Option<u32>, HostError> {
-    let failed = |error: io::Error| failed(flow, &error);
+    let failed = |error: io::Error| HostError::os(format!("probe {flow}"), &error);
     receiver.connect(flow.source).map_err(failed)?;
     receiver.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     sender.send_to(&[], flow.destination).map_err(failed)?;
