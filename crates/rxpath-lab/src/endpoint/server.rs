@@ -187,7 +187,7 @@ impl Host {
             HostAsk::Leftovers => json(&self.leftovers()?)?,
             HostAsk::Strays { end } => json(&strays::left(end))?,
             HostAsk::RemoveCopy { hash } => {
-                return now(&leftovers::remove_copy(&self.endpoint.exe, &hash)?);
+                json(&leftovers::remove_copy(&self.endpoint.exe, &hash)?)?
             }
             HostAsk::Device { name } => {
                 json(&devices()?.into_iter().find(|device| device.name == name))?
