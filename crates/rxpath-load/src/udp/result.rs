@@ -147,9 +147,13 @@ impl ThreadResult {
     pub(crate) fn of_reader(usage: UsageMeter, tally: &Tally, longest_away_ns: u64) -> Self {
         let (usage, waited) = usage.end(tally);
         let (packets, calls_count) = (tally.units.get(), tally.calls.get());
-        let blocked_s = waited.blocked_s.unwrap_or(0.0);
-        let longest_away_us = longest_away_ns as f64 / 1e3;
-        Self { usage, packets, calls_count, blocked_s, longest_away_us }
+        Self {
+            usage,
+            packets,
+            calls_count,
+            blocked_s: waited.blocked_s.unwrap_or(0.0),
+            longest_away_us: longest_away_ns as f64 / 1e3,
+        }
     }
 }
 
