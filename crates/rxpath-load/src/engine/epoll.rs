@@ -59,13 +59,13 @@ impl Epoll {
         Ok(self.0.delete(fd)?)
     }
 
-    /// Waits for events; 0 ms returns at once, and so does a signal: without events.
+    /// Waits for events; 0 ms returns at once. A signal ends the wait without events.
     #[inline]
     pub fn wait(&self, events: &mut [Event], timeout_ms: u16) -> io::Result<usize> {
         none_if_interrupted(self.0.wait(events, EpollTimeout::from(timeout_ms)))
     }
 
-    /// Waits for events for at most `timeout_ns`, finer than in whole ms; 0 returns at once, and so does a signal.
+    /// Waits for events for at most `timeout_ns`, finer than in whole ms; 0 returns at once. A signal ends the wait without events.
     ///
     /// **Source** epoll_pwait2(2), Linux 5.11; on older kernels the time is cut to whole ms.
     #[inline]
@@ -137,6 +137,7 @@ impl AsFd for Epoll {
 mod tests {
     use super::*;
     use crate::engine::clock;
+    use crate::engine::thread::Alarm;
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
@@ -168,6 +169,16 @@ mod tests {
         other.write_all(b"x").unwrap();
         assert_eq!(set.wait_ns(&mut events, 60_000_000_000).unwrap(), 1);
         assert_eq!(events[0].data(), 7);
+    }
+
+    #[test]
+    fn a_signal_ends_a_wait_without_an_error() {
+        let set = Epoll::new().unwrap();
+        let mut events = [Event::empty(); 2];
+        // It comes again every millisecond: one of them comes within each wait.
+        let _alarm = Alarm::at(clock::now_ns() + 1_000_000).unwrap();
+        assert_eq!(set.wait(&mut events, 60_000).unwrap(), 0);
+        assert_eq!(set.wait_ns(&mut events, 3_600_000_000_000).unwrap(), 0);
     }
 
     #[test]
