@@ -188,7 +188,7 @@ impl Socket {
 ///
 /// # Safety
 ///
-/// Any bytes must be a valid `T`.
+/// Any bytes must be a valid `T`. Where the option is a request with addresses, the kernel may write to the memory there.
 #[inline]
 pub(super) unsafe fn read_option<T>(
     fd: RawFd,

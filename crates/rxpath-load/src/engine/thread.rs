@@ -81,8 +81,8 @@ pub fn cpu_clock_ns(tid: i32) -> u64 {
 
 /// Time that the thread which opened it ran, and time that it waited for a CPU.
 ///
-/// **Source** `/proc/thread-self/schedstat`. The file stays open: to find it by its name takes longer than to read it, and a sender
-/// reads it between its start and its first datagram.
+/// **Source** `/proc/thread-self/schedstat`. The file stays open: to find it by its name takes longer than to read it, and workers
+/// read it shortly before or after their start.
 #[derive(Debug)]
 pub struct RunAndWait(Option<File>);
 

@@ -166,6 +166,8 @@ unsafe impl Sync for Pages {}
 
 impl Pages {
     /// `len` bytes of zeros.
+    ///
+    /// **Errors** `EINVAL`: a `len` of 0.
     pub fn new(len: usize) -> io::Result<Self> {
         Memory::anonymous(len).map(Self)
     }
