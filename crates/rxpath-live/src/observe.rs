@@ -176,8 +176,8 @@ impl Between {
             .iter()
             .filter_map(|(tid, now)| Some((*tid, since(from.threads.get(tid)?, now, window_ns))));
         let (cpus, threads) = (cpus.into_iter().map(one).collect(), threads.into_map());
-        let window_ns = [from.t_ns, to.t_ns];
-        Self { window_ns, cpus, threads, foreign, device_cpus: Vec::new() }
+        let device_cpus = Vec::new();
+        Self { window_ns: [from.t_ns, to.t_ns], cpus, threads, foreign, device_cpus }
     }
 
     /// Length of the window.
