@@ -9,8 +9,8 @@ use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::shared::locked;
 
-/// How often a wait checks whether it is to end. Each check takes CPU time from senders that may begin then. Carriers need one in
-/// 50 ms: a loss that was earlier before the window has a number.
+/// How often a wait checks whether it is to end. Not more often: each check takes CPU time from senders that may begin then. Not less
+/// often: `carriers.rs` reads its reports meanwhile, and says of a loss how long before the window it was, from 50 ms on.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// Begin and end of a window that lies ahead, of this host's clock.
