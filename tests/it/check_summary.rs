@@ -1,7 +1,10 @@
 //! `rxpath check --summarize`: many reports, bad ones among them.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -58,6 +61,20 @@ fn what_check_prints_is_what_the_summary_reads() {
     assert_eq!(ice["odd_hosts"][0]["differences"][0]["has_it"], false);
     let shown = text(&rxpath(&["check", "--summarize", dir.path().to_str().unwrap()]).stdout);
     assert!(shown.contains(&format!("rack2/c: lacks {lost} (2 of 3)")), "{shown}");
+}
+
+#[test]
+fn a_directory_whose_name_is_not_utf_8_is_summed_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let odd = dir.path().join(OsStr::from_bytes(b"fleet\xff"));
+    fs::create_dir(&odd).unwrap();
+    fleet(&odd);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    let output = command.args(["check", "--json", "--summarize"]).arg(&odd).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["settings"]["directory"], odd.display().to_string());
+    assert_eq!(value["result"]["hosts_count"], 4);
 }
 
 #[test]

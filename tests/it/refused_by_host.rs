@@ -1,7 +1,9 @@
 //! What a host of an experiment refuses is said with its hint, as on this machine.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
 use crate::executable;
@@ -74,6 +76,23 @@ fn cleanup_asks_all_hosts_at_once_and_prints_them_in_their_order() {
     assert!(gen1.starts_with("gen1: no answer to ssh (ssh: connect to host gen1.lab "), "{gen1}");
     assert_eq!(sut, "sut: no room; make some");
     assert_eq!(output.status.code(), Some(5), "{output:?}");
+}
+
+#[test]
+fn an_inventory_whose_name_is_not_utf_8_is_shown_in_the_settings() {
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = dir.path().join(OsStr::from_bytes(b"lab\xff.toml"));
+    executable::write(&dir.path().join("ssh"), REFUSING);
+    fs::write(&hosts, INVENTORY.replace("\"local\"", "\"gen1.lab\"")).unwrap();
+    let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap_or_default());
+    for command in ["check", "cleanup"] {
+        let mut rxpath = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+        rxpath.args(["hosts", command, "--json"]).arg(&hosts).env("PATH", &path);
+        let output = rxpath.output().unwrap();
+        let answer: Result<serde_json::Value, _> = serde_json::from_slice(&output.stdout);
+        let Ok(answer) = answer else { panic!("{output:?}") };
+        assert_eq!(answer["settings"]["inventory"], hosts.display().to_string(), "{answer}");
+    }
 }
 
 #[test]

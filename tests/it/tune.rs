@@ -1,5 +1,7 @@
 //! Plans without root: what is refused, in one line, before anything is written.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -131,6 +133,26 @@ fn times_that_are_no_watchdog_are_refused() {
         assert_eq!(said.code, Some(2), "{}", said.err);
         assert!(said.err.contains("expected 5s to 86400s"), "{}", said.err);
     }
+}
+
+#[test]
+fn a_path_that_is_not_utf_8_is_shown_in_the_settings() {
+    let dir = tempfile::tempdir().unwrap();
+    let odd = dir.path().join(OsStr::from_bytes(b"odd\xff"));
+    std::fs::create_dir(&odd).unwrap();
+    let file = odd.join("plan.toml");
+    let shown = |words: &[&str], path: &Path, key: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+        let done = command.args(words).arg(path).output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{done:?}");
+        let answer: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(answer["settings"][key], path.display().to_string(), "{answer}");
+    };
+    // Without a step: it is set already.
+    let plan = ["tune", "plan", "--json", "--set", "lo/features/rx-gro=on", "-o"];
+    shown(&plan, &file, "out");
+    shown(&["tune", "apply", "--json"], &file, "plan");
+    shown(&["tune", "status", "--json", "--state-dir"], &odd, "state_dir");
 }
 
 #[test]

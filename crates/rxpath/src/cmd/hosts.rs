@@ -47,7 +47,7 @@ impl CheckHosts {
         let some_are_ready = hosts.iter().flat_map(Hosts::pair_names).any(|pair| is_ready(&pair));
         let mut warnings: Vec<_> = hosts.iter().flat_map(Hosts::warnings).collect();
         if self.format.is_json() {
-            let settings = serde_json::json!({ "inventory": self.inventory });
+            let settings = serde_json::json!({ "inventory": self.inventory.display().to_string() });
             warnings.extend(faults.iter().map(HostFault::warning));
             let record = hosts.as_ref().map(Hosts::record).unwrap_or_default();
             json(&Envelope::new("hosts-check", settings, record, warnings))?;

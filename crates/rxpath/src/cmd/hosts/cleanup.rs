@@ -13,7 +13,7 @@ use rxpath_remote::Binaries;
 use rxpath_remote::inventory::HostEntry;
 
 use crate::cmd::binary_args::BinaryArgs;
-use crate::cmd::hosts_args::read;
+use crate::cmd::hosts_args::{note, read};
 use crate::cmd::prelude::*;
 
 /// How long a host may take to end or undo what killed runs left: a link may have to come up for that.
@@ -69,7 +69,8 @@ impl CleanupHosts {
             let is_left = !host.journals.is_empty() || self.dry_run && would_end;
             host.failure.is_none() && host.unread.is_none() && !is_left
         });
-        let settings = json!({ "inventory": self.inventory, "dry_run": self.dry_run });
+        let inventory = self.inventory.display().to_string();
+        let settings = json!({ "inventory": inventory, "dry_run": self.dry_run });
         let answer = Envelope::new("hosts-cleanup", settings, all, Vec::new());
         output::answer(self.format.is_json(), &answer, |all| {
             all.iter().map(|host| host.shown(self.dry_run)).collect()
@@ -83,7 +84,6 @@ impl CleanupHosts {
         let binaries = self.binary.binaries()?;
         let hosts: Vec<_> = inventory.hosts.iter().collect();
         let at_once = usize::from(inventory.network.connect_at_once);
-        let mut note = |text: &str| crate::note!("rxpath: {text}");
         let found = each_at_once((&hosts, at_once), &mut note, |(alias, entry), note| {
             Ok(self.clean(alias, connected((alias, entry), &binaries, note)))
         });

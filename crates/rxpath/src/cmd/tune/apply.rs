@@ -100,7 +100,7 @@ impl ApplyCommand {
 
     fn print(&self, result: ApplyResult, in_force: bool) -> anyhow::Result<()> {
         let is_json = self.format.is_json();
-        let settings = json!({ "plan": self.plan, "force": self.force });
+        let settings = json!({ "plan": self.plan.display().to_string(), "force": self.force });
         let answer = Envelope::new("tune-apply", settings, result, Vec::new());
         output::answer(is_json, &answer, |result| text(result, in_force))?;
         if let Some(why) = answer.result.stopped.filter(|_| !is_json) {

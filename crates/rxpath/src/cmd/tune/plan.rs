@@ -74,7 +74,8 @@ impl PlanCommand {
             None => Vec::new(),
         };
         let predictions = base.map(|base| expected(&plan, &base));
-        let settings = json!({ "ids": self.ids, "goal": self.goal, "sets": self.sets, "out": self.out, "persist": self.persist, "predict": self.predict.asked() });
+        let out = self.out.as_ref().map(|path| path.display().to_string());
+        let settings = json!({ "ids": self.ids, "goal": self.goal, "sets": self.sets, "out": out, "persist": self.persist, "predict": self.predict.asked() });
         let answer = Envelope::new("tune-plan", settings, Planned { plan, predictions }, warnings);
         output::answer(self.format.is_json(), &answer, |it| self.text(it, written))?;
         Ok(exit)

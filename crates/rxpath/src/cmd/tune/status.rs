@@ -35,7 +35,8 @@ impl StatusCommand {
         let is_readable =
             |one: &JournalStatus| !matches!(one.standing, JournalStanding::Unreadable { .. });
         let exit = if shown.iter().all(is_readable) { Exit::Done } else { Exit::Cannot };
-        let settings = json!({ "all": self.all, "state_dir": self.state.state_dir });
+        let state_dir = self.state.state_dir.display().to_string();
+        let settings = json!({ "all": self.all, "state_dir": state_dir });
         let answer = Envelope::new("tune-status", settings, shown, Vec::new());
         output::answer(self.format.is_json(), &answer, |shown| text(shown))?;
         Ok(exit)
