@@ -44,6 +44,17 @@ fn the_timeline_is_in_order_and_opens_in_a_viewer() {
     assert!(polls.map(work).any(|of| some(&of)), "no poll with packets is in the file");
 }
 
+/// The file is tried before the window. A disk may be full after it.
+#[test]
+fn a_file_that_has_no_space_for_the_timeline_is_status_2() {
+    let Some(_bed) = Bed::with_bpf() else { return };
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    let done = command.args(["trace", "-d", "50ms", "--perfetto", "/dev/full"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{done:?}");
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(said.contains("rxpath: cannot write /dev/full: "), "{said}");
+}
+
 /// What attaching does itself, and what was under way then, is not in it: the first entries have their exits too.
 #[test]
 fn each_entry_before_the_end_has_its_exit() {

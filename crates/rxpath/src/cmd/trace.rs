@@ -158,7 +158,7 @@ impl TraceCommand {
         mut events: Events,
         mut warnings: Vec<Warning>,
         filter: &Filter,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), Failure> {
         let in_kernel: u64 = traced.cpus.iter().map(|cpu| cpu.polls.lost_events_count).sum();
         // The events of the timeline have their own warning.
         let records = traced.probe_cost.lost_count.saturating_sub(in_kernel);
@@ -179,9 +179,7 @@ impl TraceCommand {
             }
         }
         if let Some(path) = &self.perfetto {
-            let text = serde_json::to_string(&chrome_trace(&events.kept))?;
-            std::fs::write(path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            write(path, &serde_json::to_string(&chrome_trace(&events.kept))?)?;
             crate::note!(
                 "{} events in {}: open it at https://ui.perfetto.dev",
                 events.kept.len(),
@@ -207,7 +205,8 @@ impl TraceCommand {
         output::answer(self.format.is_json(), &answer, |it| {
             let timeline = it.timeline.as_deref().map(output::trace::timeline);
             output::trace::text(&it.traced, self.top) + &timeline.unwrap_or_default()
-        })
+        })?;
+        Ok(())
     }
 }
 
