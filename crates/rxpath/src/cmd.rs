@@ -203,3 +203,26 @@ impl Command {
 pub fn alone() -> Command {
     Command::Check(check::CheckCommand::default())
 }
+
+#[cfg(test)]
+mod tests {
+    #[cfg(feature = "lab")]
+    #[test]
+    fn every_command_with_the_option_runs_on_the_other_host() {
+        use clap::Parser;
+
+        let tree = crate::cli::bare_tree();
+        let has_option = |command: &&clap::Command| {
+            command.get_arguments().any(|option| option.get_long() == Some("host"))
+        };
+        let names: Vec<&str> =
+            tree.get_subcommands().filter(has_option).map(clap::Command::get_name).collect();
+        assert!(names.contains(&"check"), "{names:?}");
+        for name in names {
+            // No name of a host: it is refused before ssh is started.
+            let read = crate::cli::Cli::try_parse_from(["rxpath", name, "--host", ""]).unwrap();
+            let there = read.command.unwrap().run_there();
+            assert!(there.is_some_and(|outcome| outcome.is_err()), "{name} would run here");
+        }
+    }
+}
