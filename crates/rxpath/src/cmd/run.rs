@@ -198,7 +198,7 @@ pub struct Ways<'a> {
     pub keep_noisy: bool,
     /// Measure CPU time and lock waits by tracepoints, for the diagnosis.
     pub witness: bool,
-    /// How long to wait for another lab to end.
+    /// How long to wait for another lab to end. Each command sets it, by its option `--wait`.
     pub patience: Duration,
     /// The command that does the same without root, if there is one.
     pub without_root: Option<String>,
