@@ -177,6 +177,13 @@ mod tests {
     }
 
     #[test]
+    fn a_groups_parents_count_up_to_the_uppermost() {
+        let all = with_parents("/system.slice/app.service");
+        assert_eq!(all, ["/system.slice/app.service", "/system.slice", ""]);
+        assert_eq!(with_parents("/"), [""]);
+    }
+
+    #[test]
     fn what_can_not_be_seen_is_left_out() {
         let (_dir, root) = host(&[
             ("/proc/7/cgroup", "0::/../other\nnonsense\n"),

@@ -199,15 +199,4 @@ mod tests {
         let ends = above_of(&Root::tree(dir.path()).unwrap(), 50).unwrap();
         assert_eq!(ends.client.to_string(), "192.0.2.9:1");
     }
-
-    #[test]
-    fn ports_below_a_bridge_are_found() {
-        let dir = tempfile::tempdir().unwrap();
-        for path in ["br0/lower_bond0", "bond0/lower_eth0", "bond0/lower_eth1", "eth0/x"] {
-            std::fs::create_dir_all(dir.path().join("sys/class/net").join(path)).unwrap();
-        }
-        let root = Root::tree(dir.path()).unwrap();
-        let found: BTreeSet<String> = stacked(&root, "br0", "lower_").into_iter().collect();
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["bond0", "eth0", "eth1"]);
-    }
 }

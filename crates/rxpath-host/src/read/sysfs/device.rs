@@ -274,6 +274,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn devices_above_and_below_are_found_through_those_between() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in [
+            "br0/lower_bond0",
+            "bond0/lower_eth0",
+            "bond0/lower_eth1",
+            "eth0/upper_bond0",
+            "bond0/upper_br0",
+        ] {
+            std::fs::create_dir_all(dir.path().join("sys/class/net").join(path)).unwrap();
+        }
+        let root = Root::tree(dir.path()).unwrap();
+        let mut below = stacked(&root, "br0", "lower_");
+        below.sort_unstable();
+        assert_eq!(below, ["bond0", "eth0", "eth1"]);
+        assert_eq!(stacked(&root, "eth0", "upper_"), ["bond0", "br0"]);
+        assert!(stacked(&root, "eth0", "lower_").is_empty());
+    }
+
     proptest! {
         #[test]
         fn what_the_kernel_would_write_reads_back(cpus in proptest::collection::btree_set(0u32..300, 0..40)) {
