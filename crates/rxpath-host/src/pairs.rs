@@ -45,6 +45,13 @@ impl Pairs {
         Self(self.0.iter().filter(|(name, value)| keep(name, value)).cloned().collect())
     }
 
+    /// The pairs of `self`, then those of `other` whose names `self` lacks.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        let more = other.only(|name, _| self.get(name).is_none());
+        Self([self.0.as_slice(), more.0.as_slice()].concat())
+    }
+
     /// Those pairs of `self` that `other` has with another value, or lacks.
     #[must_use]
     pub fn unlike(&self, other: &Self) -> Self {
@@ -101,6 +108,8 @@ mod tests {
         let after: Pairs = "rx=512 tx=256".parse().unwrap();
         assert_eq!(after.unlike(&before).to_string(), "rx=512");
         assert_eq!(before.named_in(&after.unlike(&before)).to_string(), "rx=256");
+        let more: Pairs = "rx=1 jumbo=8".parse().unwrap();
+        assert_eq!(before.with(&more).to_string(), "rx=256 tx=256 jumbo=8");
         assert_eq!("rx".parse::<Pairs>().unwrap_err().to_string(), "`rx` is not NAME=VALUE");
     }
 
@@ -113,6 +122,7 @@ mod tests {
             prop_assert_eq!(&again, &pairs);
             prop_assert_eq!(&again.only(|_, _| true), &pairs);
             prop_assert!(again.only(|_, _| false).is_empty());
+            prop_assert_eq!(&Pairs::default().with(&again), &pairs);
             let (read_name, read_value) = again.iter().next().unwrap();
             prop_assert_eq!(as_written(read_name), name);
             prop_assert_eq!(as_written(read_value), value);

@@ -140,18 +140,14 @@ fn merge(step: &mut PlanStep, old: &str, new: &str) -> Result<(), String> {
         return if same_of(&step.set, &step.new, new) { Ok(()) } else { conflict(&step.new) };
     }
     let parse = |text: &str| text.parse::<Pairs>().unwrap_or_default();
-    let (mut all, mut before) = (parse(&step.new), parse(&step.old));
-    for (name, value) in parse(new).iter() {
-        match all.get(name) {
-            Some(other) if other == value => {}
-            Some(other) => return conflict(&format!("{name}={other}")),
-            None => {
-                all.push(name, value);
-                before.push(name, parse(old).get(name).unwrap_or_default());
-            }
+    let (all, more) = (parse(&step.new), parse(new));
+    for (name, value) in more.iter() {
+        if let Some(other) = all.get(name).filter(|other| *other != value) {
+            return conflict(&format!("{name}={other}"));
         }
     }
-    (step.new, step.old) = (all.to_string(), before.to_string());
+    step.old = parse(&step.old).with(&parse(old)).to_string();
+    step.new = all.with(&more).to_string();
     Ok(())
 }
 
@@ -226,5 +222,23 @@ mod tests {
         assert_eq!(of("a kernel or driver that has it"), "this kernel or driver does not have it");
         let newer = "this kernel or driver does not have it (needs a newer kernel)";
         assert_eq!(of("a newer kernel"), newer);
+    }
+
+    #[test]
+    fn a_name_with_a_blank_joins_others_as_it_is() {
+        let mut step = PlanStep {
+            set: "eth0/priv-flags".parse().unwrap(),
+            old: "rx=off".into(),
+            new: "rx=on".into(),
+            because: vec![ASKED_FOR.into()],
+            effects: Vec::new(),
+        };
+        for _ in 0..2 {
+            merge(&mut step, "tx%20push=off", "tx%20push=on").unwrap();
+            let joined = (step.old.as_str(), step.new.as_str());
+            assert_eq!(joined, ("rx=off tx%20push=off", "rx=on tx%20push=on"));
+        }
+        let why = "two values are requested: tx%20push=on (asked for) and tx%20push=off";
+        assert_eq!(merge(&mut step, "tx%20push=off", "tx%20push=off"), Err(why.to_owned()));
     }
 }

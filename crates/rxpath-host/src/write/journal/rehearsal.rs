@@ -41,12 +41,7 @@ impl<S: Setter> Setter for Rehearsal<'_, S> {
         if target.has_parts()
             && let (Some(now), Ok(asked)) = (self.read(target)?, value.parse::<Pairs>())
         {
-            let now: Pairs = now.parse().unwrap_or_default();
-            let mut all = asked.clone();
-            for (name, kept) in now.iter().filter(|(name, _)| asked.get(name).is_none()) {
-                all.push(name, kept);
-            }
-            value = all.to_string();
+            value = asked.with(&now.parse().unwrap_or_default()).to_string();
         }
         self.written.insert(target.clone(), value);
         Ok(())

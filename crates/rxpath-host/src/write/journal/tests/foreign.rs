@@ -146,3 +146,32 @@ fn a_name_with_a_blank_is_undone_by_that_name() {
     assert_eq!((undone.value.as_str(), undone.restored), ("tx%20push=off", Restored::Yes));
     assert_eq!(fake.values[&flags], "tx%20push=off rx=on");
 }
+
+#[test]
+fn a_name_with_a_blank_is_that_name_next_to_what_others_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut fake, mut journal) = begun(dir.path());
+    let flags: Target = "eth0/priv-flags".parse().unwrap();
+    fake.values.insert(flags.clone(), "tx%20push=off rx=off".into());
+    journal.change(&mut fake, &flags, "tx%20push=on rx=on", &[]).unwrap();
+    fake.values.insert(flags.clone(), "tx%20push=on rx=auto".into());
+    let manner = Manner { keeps_foreign: true, ..Manner::default() };
+    let undone = journal.undo_as(&mut fake, manner).unwrap().remove(0);
+    assert_eq!((undone.value.as_str(), undone.restored), ("tx%20push=off", Restored::Yes));
+    assert_eq!(fake.values[&flags], "tx%20push=off rx=auto");
+}
+
+/// What the rehearsal of the later change keeps of the flags is what the earlier one left.
+#[test]
+fn a_rehearsal_takes_a_name_with_a_blank_for_no_other_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut fake, mut journal) = begun(dir.path());
+    let flags: Target = "eth0/priv-flags".parse().unwrap();
+    fake.values.insert(flags.clone(), "tx%20push=off rx=off".into());
+    journal.change(&mut fake, &flags, "tx%20push=on", &[]).unwrap();
+    journal.change(&mut fake, &flags, "rx=on", &[]).unwrap();
+    let manner = Manner { is_rehearsal: true, ..Manner::default() };
+    let told = journal.undo_as(&mut fake, manner).unwrap();
+    let is_plain = |undo: &Undo| undo.restored == Restored::Yes && undo.foreign.is_none();
+    assert!(told.len() == 2 && told.iter().all(is_plain), "{told:?}");
+}
