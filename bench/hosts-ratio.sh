@@ -10,8 +10,8 @@
 #   which differs from process to process.
 # A run has TRIALS short trials (5 of WINDOW, 1 s), each with processes of its own, and its rate is their median. Caches and
 # queues are those of the processes, and each reader calibrates its work. A longer trial does not average that, more trials do: five of
-# a second take about as long as three of two seconds. If other load disturbed two of them, the median is still one of the others or near them. A run is
-# left out if other load made half of them void.
+# a second take about as long as three of two seconds. Two of five with a rate that other load changed do not move the median far.
+# Void trials do not count. A run is left out if half of its trials or more are void.
 # Each block has for each load one run between hosts and two in the lab, in random order. Printed for each load: the delivered rate
 # between hosts relative to the mean of the two in the lab, less one, with its 95 % interval over the blocks; and the second run in
 # the lab relative to the first, which is the noise. Then the cost of measuring in the windows of the runs between hosts, of each
@@ -66,7 +66,7 @@ scenario() {
 }
 scenario work 'work = "10us"' 'rate = "200k"'
 scenario flood '' ''
-# The median rate of the trials that count; nothing if other load disturbed more than half of them.
+# The median rate of the trials that count; nothing if half of all trials or more are void.
 run() { # load, kind
 	words=
 	[ "$2" != hosts ] || words="--hosts $hosts_dir/lab.toml"

@@ -117,7 +117,7 @@ impl HostError {
         Self::os(op, &io::Error::last_os_error())
     }
 
-    /// The error of a failed system call on no path.
+    /// The error of a failed system call that names no file.
     pub fn os(op: impl Into<String>, error: &io::Error) -> Self {
         Self::kernel(op, error.raw_os_error().unwrap_or(libc::EIO))
     }
