@@ -180,7 +180,7 @@ impl HostSetter {
 
 /// A file of `/sys` that lists its words takes the one in force, and not what it shows.
 fn one_word<'v>(target: &Target, value: &'v str) -> &'v str {
-    let listed = matches!(target, Target::Sysfs { .. }).then(|| bounds::in_force(value));
+    let listed = matches!(target, Target::Sysfs { .. }).then(|| bounds::word_of_list(value));
     listed.flatten().unwrap_or(value)
 }
 

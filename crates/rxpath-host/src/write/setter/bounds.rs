@@ -71,7 +71,7 @@ impl Bounds {
         if let Some((_, other)) = OFFERED.iter().find(|(end, _)| name.ends_with(end)) {
             return Self { words: beside(other).map(|text| words(&text)), ..Self::default() };
         }
-        if let Some(listed) = text(path).filter(|text| in_force(text).is_some()) {
+        if let Some(listed) = text(path).filter(|text| word_of_list(text).is_some()) {
             return Self { words: Some(words(&listed)), ..Self::default() };
         }
         if name.ends_with("/scaling_min_freq") || name.ends_with("/scaling_max_freq") {
@@ -115,7 +115,7 @@ fn text(path: &Path) -> Option<String> {
 
 /// Of a file that lists its words, `default [performance] powersave`, the one in force: it takes that word alone. `None` for
 /// any other text.
-pub(super) fn in_force(text: &str) -> Option<&str> {
+pub(super) fn word_of_list(text: &str) -> Option<&str> {
     let inside = |word: &'_ str| word.len() > 2 && word.starts_with('[') && word.ends_with(']');
     let mut chosen = text.split_whitespace().filter(|word| inside(word));
     let (one, None) = (chosen.next()?, chosen.next()) else { return None };
@@ -165,12 +165,12 @@ mod tests {
 
     #[test]
     fn the_word_in_force_stands_in_brackets() {
-        assert_eq!(in_force("always [madvise] never\n"), Some("madvise"));
-        assert_eq!(in_force("[none]"), Some("none"));
+        assert_eq!(word_of_list("always [madvise] never\n"), Some("madvise"));
+        assert_eq!(word_of_list("[none]"), Some("none"));
         for other in
             ["", "madvise", "[]", "[a] [b]", "[a]\n[b]", "0-3 [a\nb]", "[a\nb c]", "x\n[y] z"]
         {
-            assert_eq!(in_force(other), None, "{other:?}");
+            assert_eq!(word_of_list(other), None, "{other:?}");
         }
     }
 

@@ -17,13 +17,13 @@ pub const CHECKS: Checks =
     &[("device-drops", Check::Active(drops)), ("wire-errors", Check::Nic(damaged))];
 
 fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
-    let moved = |name: &str| ask.facts.device_count(device, name).known()?.in_window();
+    let in_window = |name: &str| ask.facts.device_count(device, name).known()?.in_window();
     let mut told = Vec::new();
     let mut much = false;
     for (dropped, passed, words) in
         [("rx_dropped", "rx_packets", "received"), ("tx_dropped", "tx_packets", "sent")]
     {
-        let (lost, of) = (moved(dropped)?, moved(passed)?);
+        let (lost, of) = (in_window(dropped)?, in_window(passed)?);
         // Drivers differ in whether the one is part of the other.
         let ratio = lost as f64 / of.max(lost).max(1) as f64;
         let is_much = lost >= ENOUGH && ratio >= MUCH_RATIO;
@@ -41,12 +41,12 @@ fn drops(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn damaged(ask: &Ask<'_>, device: &Device) -> Checked {
-    let moved = |name: &str| ask.facts.device_count(device, name).known()?.in_window();
-    let received = moved("rx_packets")?;
+    let in_window = |name: &str| ask.facts.device_count(device, name).known()?.in_window();
+    let received = in_window("rx_packets")?;
     let mut told = Vec::new();
     let mut most = 0;
     for name in ["rx_crc_errors", "rx_frame_errors", "rx_length_errors"] {
-        let count = moved(name)?;
+        let count = in_window(name)?;
         most = most.max(count);
         if count > 0 {
             told.push(format!("{name} {}", grouped(count)));
