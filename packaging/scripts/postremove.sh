@@ -4,6 +4,12 @@
 # exporter's lock, and what the check says of `rxpath tune`, which systemd keeps.
 set -e
 [ ! -d /run/systemd/system ] || systemctl daemon-reload
-[ "${1:-}" != purge ] || [ -e /usr/bin/rxpath ] ||
+if [ "${1:-}" = purge ] && [ ! -e /usr/bin/rxpath ]; then
 	rm -rf /var/lib/rxpath-check /var/lib/systemd/timers/stamp-rxpath-check.timer /run/rxpath-check /run/rxpath-export \
 		/run/private/rxpath-export
+	# Locks, and links to directories of journals: needed while one of these is there.
+	for journals in /run/rxpath-tune/journals-*; do
+		[ ! -d "$journals" ] || exit 0
+	done
+	rm -rf /run/rxpath-tune
+fi

@@ -272,3 +272,31 @@ fn the_test_of_packages_does_not_pass_without_its_programs() {
         assert!(told.contains(&format!("{missing} is missing")), "{told}");
     }
 }
+
+/// A purge with the paths of the script below a directory of the test.
+fn purge(root: &Path) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/scripts/postremove.sh");
+    let below = |text: String, dir: &str| text.replace(dir, &format!("{}{dir}", root.display()));
+    let text = ["/run/", "/usr/bin/", "/var/lib/"]
+        .into_iter()
+        .fold(std::fs::read_to_string(script).unwrap(), below);
+    let done = Command::new("/bin/sh").args(["-c", &text, "postrm", "purge"]).output().unwrap();
+    assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+}
+
+#[test]
+fn a_purge_keeps_the_locks_of_appliers_while_there_are_journals() {
+    let dir = tempfile::tempdir().unwrap();
+    let journals = dir.path().join("journals");
+    let run = dir.path().join("run/rxpath-tune");
+    for one in [&journals, &run, &dir.path().join("var/lib/rxpath-check")] {
+        std::fs::create_dir_all(one).unwrap();
+    }
+    std::fs::write(run.join("host.lock"), "").unwrap();
+    std::os::unix::fs::symlink(&journals, run.join("journals-0123456789abcdef")).unwrap();
+    purge(dir.path());
+    assert!(run.join("host.lock").exists() && !dir.path().join("var/lib/rxpath-check").exists());
+    std::fs::remove_dir(&journals).unwrap();
+    purge(dir.path());
+    assert!(!run.exists());
+}
