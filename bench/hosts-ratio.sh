@@ -1,8 +1,10 @@
 #!/bin/sh
 # Whether an experiment by endpoints (`ssh = "local"`) delivers the rate of the same experiment in the lab.
 #
-# The lab makes its two namespaces; the hosts are two namespaces with a link like the lab's. Sender and reader have a CPU each. Two
+# The lab makes its two namespaces; the hosts are two namespaces with a link like the lab's. Sender and reader have a CPU each. Three
 # loads, of which LOADS chooses:
+# - paced: 50,000 datagrams/s at a fixed rate, which both can take. The rate shows whether endpoints measure the window that they
+#   say and count what is in it. The speed of the CPU plays no part.
 # - work: the reader works for 10 us on each datagram, and about twice as many as it can take are sent at a fixed rate (open loop). Its
 #   socket is always full and the reader never waits, so wake-ups play no part and caches a small one. What an endpoint takes from the
 #   reader's CPU is missing from the delivered rate.
@@ -18,19 +20,19 @@
 # endpoint: CPU time as a share of one CPU, and bytes/s over its control connection (`endpoint_cost` of the manifest), median and
 # largest. A short window is the harder case: what is read at its ends is a larger share of it.
 # Goals: the ratio is within 0.98 to 1.02 for each load; in each window at most 1 % of a CPU and 2 kB/s.
-# Usage: bench/hosts-ratio.sh [RXPATH [BLOCKS]]    (root; a quiet machine; 20 blocks of a minute and a half; LOADS="work"). Exit 1: a
+# Usage: bench/hosts-ratio.sh [RXPATH [BLOCKS]]    (root; a quiet machine; 20 blocks of two minutes; LOADS="work"). Exit 1: a
 # goal is missed: of the costs, in every window. Exit 4: an interval or the costs are on both sides of a goal, or the noise of a load is
 # not within 2 %.
 set -eu
 rxpath=$(realpath "${1:-target/release/rxpath}")
 blocks=${2:-${BLOCKS:-20}}
-loads=${LOADS:-work flood}
+loads=${LOADS:-paced work flood}
 trials=${TRIALS:-5}
 window=${WINDOW:-1s}
 for load in $loads; do
 	case $load in
-	work | flood) ;;
-	*) echo "hosts-ratio: LOADS has $load: work and flood are known" >&2; exit 2 ;;
+	paced | work | flood) ;;
+	*) echo "hosts-ratio: LOADS has $load: paced, work and flood are known" >&2; exit 2 ;;
 	esac
 done
 judge=$(dirname "$rxpath")/examples/judge
@@ -64,6 +66,7 @@ scenario() {
 		hosts_trials 300ms 1s "$window" "$trials"
 	} >"$hosts_dir/$1.toml"
 }
+scenario paced '' 'rate = "50k"'
 scenario work 'work = "10us"' 'rate = "200k"'
 scenario flood '' ''
 # The median rate of the trials that count; nothing if half of all trials or more are void.
