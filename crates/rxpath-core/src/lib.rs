@@ -1,4 +1,4 @@
-//! Types that every other crate shares: units, facts that may be missing, warnings, the JSON envelope, what BPF measures.
+//! Types that every other crate shares: units, facts that may be missing, warnings, the JSON envelope, command lines, what BPF measures.
 //!
 //! This crate is pure. It must not read the host, the clock or the environment.
 
@@ -17,6 +17,7 @@ pub mod ntp;
 pub mod number;
 pub mod reported;
 pub mod sched_class;
+pub mod shell;
 pub mod side;
 pub mod toeplitz;
 pub mod units;

@@ -48,7 +48,7 @@ pub fn markdown(run: &Run) -> String {
         text(&number::instant(&manifest.started)),
         text(&manifest.version),
         manifest.seed,
-        code(&crate::page::shell(&manifest.command)),
+        code(&rxpath_core::shell::line(&manifest.command)),
     );
     out
 }

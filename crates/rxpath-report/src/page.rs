@@ -22,8 +22,6 @@ use rxpath_core::Warning;
 use crate::figures;
 use crate::prelude::*;
 
-pub(crate) use reproduce::shell;
-
 const STYLE: &str = include_str!("page/style.css");
 
 /// Nothing may be loaded, sent or executed; only the page's own style applies.

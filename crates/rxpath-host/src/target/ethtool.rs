@@ -1,7 +1,9 @@
 //! The groups of settings in the words of ethtool(8).
 
+use rxpath_core::shell;
+
 use super::Group;
-use crate::pairs::Pairs;
+use crate::pairs::{Pairs, as_written};
 
 impl Group {
     /// Options of ethtool(8) that change the group; none for what it can't change.
@@ -21,21 +23,26 @@ impl Group {
         }
     }
 
-    /// The command that sets these values of a group.
+    /// The command that sets these values of a group, to be pasted into a shell: names as the driver writes them.
     pub(crate) fn ethtool_command(self, dev: &str, asked: &Pairs) -> String {
-        let values = asked.iter().filter_map(|(name, value)| match (self, name) {
-            (Self::Eee, "enabled") => Some(format!("eee {value}")),
-            (Self::Eee, "tx-lpi-timer") => Some(format!("tx-timer {value}")),
-            (Self::Fec, encoding) => (value == "on").then(|| encoding.to_owned()),
-            (Self::LinkModes, mode) if mode.contains("base") => {
-                Some(format!("advertise {mode} {value}"))
-            }
-            _ => Some(format!("{name} {value}")),
-        });
-        let values: Vec<String> = values.collect();
         let option = self.ethtool_options().first().copied().unwrap_or_default();
-        let encoding = if self == Self::Fec { "encoding " } else { "" };
-        format!("ethtool {option} {dev} {encoding}{}", values.join(" "))
+        let mut words: Vec<String> = ["ethtool", option, dev].map(str::to_owned).into();
+        if self == Self::Fec {
+            words.push("encoding".to_owned());
+        }
+        for (name, value) in asked.iter() {
+            let (name, value) = (as_written(name), as_written(value));
+            match (self, name.as_str()) {
+                (Self::Eee, "enabled") => words.extend(["eee".to_owned(), value]),
+                (Self::Eee, "tx-lpi-timer") => words.extend(["tx-timer".to_owned(), value]),
+                (Self::Fec, _) => words.extend((value == "on").then_some(name)),
+                (Self::LinkModes, mode) if mode.contains("base") => {
+                    words.extend(["advertise".to_owned(), name, value]);
+                }
+                _ => words.extend([name, value]),
+            }
+        }
+        shell::line(&words)
     }
 }
 
@@ -50,6 +57,11 @@ mod tests {
             (Group::Features, "rx-gro=off", "ethtool -K eth0 rx-gro off"),
             (Group::Eee, "enabled=off tx-lpi-timer=9", "ethtool --set-eee eth0 eee off tx-timer 9"),
             (Group::Fec, "off=off rs=on", "ethtool --set-fec eth0 encoding rs"),
+            (
+                Group::PrivFlags,
+                "tx%20push=on 50%25%3Dit's=off legacy-rx=on",
+                r"ethtool --set-priv-flags eth0 'tx push' on '50%=it'\''s' off legacy-rx on",
+            ),
             (
                 Group::LinkModes,
                 "autoneg=on 1000baseT/Full=on",
