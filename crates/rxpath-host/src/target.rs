@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::netlink::wire::NAME_MAX;
-use crate::pairs::Pairs;
+use crate::pairs::{Pairs, as_written};
 
 mod ethtool;
 #[cfg(test)]
@@ -248,7 +248,7 @@ const FORMS: &str = "expected net.core.NAME, DEV/GROUP/NAME (groups: features, c
 pub struct Knob {
     /// What is written.
     pub target: Target,
-    /// Which value in it, for targets that have several.
+    /// Which value in it, for targets that have several: named as in [`Pairs`].
     pub part: Option<String>,
 }
 
@@ -273,6 +273,15 @@ impl Knob {
     pub fn part(dev: &str, group: Group, part: &str) -> Self {
         Self { target: Target::Group { dev: dev.into(), group }, part: Some(part.into()) }
     }
+
+    /// A value of it as its target takes it: of a part one pair.
+    pub fn text(&self, value: &str) -> String {
+        let Some(part) = &self.part else { return value.into() };
+        let mut pairs = Pairs::default();
+        // The name is that of a pair already.
+        pairs.push(&as_written(part), value);
+        pairs.to_string()
+    }
 }
 
 impl From<Target> for Knob {
@@ -294,7 +303,7 @@ impl FromStr for Knob {
     fn from_str(name: &str) -> Result<Self, NoKnob> {
         let no = |why| NoKnob { name: name.into(), why };
         if name.chars().any(|c| c.is_whitespace() || c.is_control() || c == '=') {
-            return Err(no("a name has no blanks and no ="));
+            return Err(no("a name has no blanks and no =; write %20 and %3D for them"));
         }
         if name.split('/').any(|part| part == "..") {
             return Err(no("a path must not lead upwards"));

@@ -77,6 +77,18 @@ fn what_is_no_setting_is_refused() {
 }
 
 #[test]
+fn a_name_with_a_blank_is_typed_as_it_is_shown() {
+    let text = |name: &str| name.parse::<Knob>().unwrap().text("on");
+    for name in ["tx%20push", "a%3Db", "50%25", "legacy-rx"] {
+        assert_eq!(text(&format!("eth0/priv-flags/{name}")), format!("{name}=on"));
+    }
+    assert_eq!(text("eth0/priv-flags/50%"), "50%25=on");
+    assert_eq!(text("eth0/threaded"), "on");
+    let refused = "eth0/priv-flags/tx push".parse::<Knob>().unwrap_err().to_string();
+    assert!(refused.ends_with("no blanks and no =; write %20 and %3D for them"), "{refused}");
+}
+
+#[test]
 fn a_renamed_device_keeps_its_settings() {
     let target: Target = "eth0/queues/rx-0/rps_cpus".parse().unwrap();
     assert_eq!(target.on_device("lan0").to_string(), "lan0/queues/rx-0/rps_cpus");

@@ -66,14 +66,7 @@ pub fn set_all(
 /// Where it can't be read: there is no such setting here.
 pub fn set(ns: &Namespace, name: &str, value: &str) -> Result<SettingChange, LabError> {
     let knob = knob(name).map_err(|what| LabError::Internal { what })?;
-    let value = match &knob.part {
-        None => value.trim().to_owned(),
-        Some(part) => {
-            let mut pairs = Pairs::default();
-            pairs.push(part, value.trim());
-            pairs.to_string()
-        }
-    };
+    let value = knob.text(value.trim());
     Ok(ns.run(move |_| write(&knob.target, &value))??)
 }
 

@@ -64,14 +64,7 @@ impl ChangeRequest {
 
     /// The value as its target takes it.
     fn text(&self) -> String {
-        match &self.knob.part {
-            None => self.value.clone(),
-            Some(part) => {
-                let mut pairs = Pairs::default();
-                pairs.push(part, &self.value);
-                pairs.to_string()
-            }
-        }
+        self.knob.text(&self.value)
     }
 }
 
@@ -211,6 +204,8 @@ fn rank(target: &Target, channels_shrink: bool) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::HostMark;
+    use crate::plan::tests::FakeHost;
 
     #[test]
     fn a_driver_that_lacks_a_setting_is_said_once_and_a_kernel_with_what_it_needs() {
@@ -240,5 +235,24 @@ mod tests {
         }
         let why = "two values are requested: tx%20push=on (asked for) and tx%20push=off";
         assert_eq!(merge(&mut step, "tx%20push=off", "tx%20push=off"), Err(why.to_owned()));
+    }
+
+    #[test]
+    fn names_that_the_driver_has_can_be_typed_as_they_are_shown() {
+        let mut host = FakeHost::new();
+        host.values.insert("eth0/priv-flags".into(), "tx%20push=off 50%25=off".into());
+        let mut planned = |name: &str| {
+            let request = ChangeRequest::parse(&format!("eth0/priv-flags/{name}=on")).unwrap();
+            let plan = Plan::new("2026-01-01T00:00:00Z".into(), HostMark::default());
+            make(&mut host, &|_| None, &[request], plan)
+        };
+        let plan = planned("tx%20pull");
+        assert_eq!(plan.left_out[0].why, "this driver has no tx%20pull; it has tx%20push, 50%25");
+        for name in ["tx%20push", "50%25"] {
+            let plan = planned(name);
+            assert_eq!(plan.steps.len(), 1, "{:?}", plan.left_out);
+            let step = (plan.steps[0].old.as_str(), plan.steps[0].new.as_str());
+            assert_eq!(step, (format!("{name}=off").as_str(), format!("{name}=on").as_str()));
+        }
     }
 }
