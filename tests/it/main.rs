@@ -38,6 +38,7 @@ mod list;
 mod model;
 mod modules;
 mod monitoring;
+mod not_utf_8;
 mod packaged;
 mod parsers;
 mod printed;

@@ -12,6 +12,7 @@ pub mod read;
 pub mod write;
 
 pub mod caps;
+pub mod command_line;
 mod cpu_mask;
 pub mod error;
 pub mod glob;

@@ -8,6 +8,7 @@ mod left_out;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
+use rxpath_host::command_line::words;
 
 use crate::build_id::{LONG_VERSION, VERSION};
 use crate::cmd::Command;
@@ -55,10 +56,6 @@ pub fn parse() -> Result<Cli, Exit> {
             _ => Err(error),
         })
         .map_err(|error| refuse(&error))
-}
-
-fn words() -> Vec<String> {
-    std::env::args_os().map(|word| word.to_string_lossy().into()).collect()
 }
 
 /// Prints clap's words in the form of all our errors: `rxpath: what`, then `hint: …`.

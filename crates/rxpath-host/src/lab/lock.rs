@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::HostError;
+use crate::{HostError, command_line};
 
 mod name;
 
@@ -137,7 +137,7 @@ fn only_askers_have(file: &File) -> bool {
 
 /// Writes into a lock file who holds it.
 fn sign(mut file: &File) -> io::Result<()> {
-    let command: Vec<String> = std::env::args().collect();
+    let command = command_line::words();
     let text = format!("{} {}\n", std::process::id(), command.join(" ").replace('\n', " "));
     file.seek(SeekFrom::Start(0))?;
     file.write_all(text.as_bytes())?;

@@ -1,6 +1,7 @@
 //! One command on another host: this program is sent there over the user's ssh and runs the same words, and what it
 //! prints is printed here.
 
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ impl OnHost {
     }
 
     fn run_on(&self, host: &str) -> Outcome {
-        let words = remote_words(std::env::args().skip(1));
+        let words = remote_words(readable(std::env::args_os().skip(1))?.into_iter());
         let ssh = Reach::try_from(host.to_owned()).map_err(Failure::usage)?;
         let sudo = if self.host_sudo { Sudo::Always } else { Sudo::Never };
         let entry = HostEntry {
@@ -60,6 +61,18 @@ impl OnHost {
             client.launch(words, (String::new(), 0), HostClock::default()).map_err(failure)?;
         follow(started, host, &interrupt)
     }
+}
+
+/// The words as text: the message to the other host is JSON.
+fn readable(all: impl Iterator<Item = OsString>) -> Result<Vec<String>, Failure> {
+    let text = |word: OsString| {
+        word.into_string().map_err(|word| {
+            let word = word.to_string_lossy();
+            Failure::usage(format!("`{word}`: not UTF-8, which --host cannot pass on"))
+                .hint("use words in UTF-8 with --host")
+        })
+    };
+    all.map(text).collect()
 }
 
 /// The words without those that name the host.

@@ -2,6 +2,7 @@
 
 mod ended;
 
+use rxpath_host::command_line;
 use rxpath_lab::LabError;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::hosts::privilege::RootNeeds;
@@ -118,7 +119,8 @@ impl RunCommand {
         let report = write_report(&finished.directory)?;
         if self.format.is_json() {
             let settings = serde_json::json!({
-                "scenario": resolved.name, "run": finished.directory, "report": report,
+                "scenario": resolved.name, "run": finished.directory.to_string_lossy(),
+                "report": report.to_string_lossy(),
             });
             let warnings = finished.manifest.warnings.clone();
             json(&Envelope::new("run-result", settings, &finished.manifest, warnings))?;
@@ -228,7 +230,7 @@ pub fn conduct_by(
     let options = Options {
         base,
         exe: &exe,
-        command: hosts_args::hidden(std::env::args()),
+        command: hosts_args::hidden(command_line::words().into_iter()),
         hosts: ways.hosts,
         version: env!("CARGO_PKG_VERSION"),
         keep_noisy: ways.keep_noisy,

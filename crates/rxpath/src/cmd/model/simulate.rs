@@ -2,6 +2,7 @@
 
 use nix::time::{ClockId, clock_gettime};
 use rxpath_core::ItemCount;
+use rxpath_host::command_line;
 use rxpath_lab::predict::{directory, simulation};
 use rxpath_model::sim::outcome::Figures;
 use rxpath_model::sim::{self, Parameters, SimulationOutcome, Values};
@@ -67,7 +68,7 @@ pub struct Simulated {
     /// The stage that limits.
     verdict: DiagnosisVerdict,
     /// The run directory, if one was requested.
-    run: Option<PathBuf>,
+    run: Option<String>,
 }
 
 impl SimulateCommand {
@@ -97,9 +98,9 @@ impl SimulateCommand {
         warnings.extend(simulation::warnings(&parameters, &simulation));
         let run = match &self.out {
             Some(base) => {
-                let from = (base.as_path(), std::env::args().collect(), env!("CARGO_PKG_VERSION"));
+                let from = (base.as_path(), command_line::words(), env!("CARGO_PKG_VERSION"));
                 let run = directory::write(from, &parameters, &simulation, &warnings);
-                Some(run.map_err(|error| failure(error.into()))?)
+                Some(run.map_err(|error| failure(error.into()))?.display().to_string())
             }
             None => None,
         };

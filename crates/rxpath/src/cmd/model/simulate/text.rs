@@ -59,7 +59,7 @@ pub(super) fn result(p: &Parameters, result: &Simulated) -> String {
         figures.batch_mean_packets,
     );
     if let Some(run) = &result.run {
-        text += &format!("run: {}\n", run.display());
+        text += &format!("run: {run}\n");
     }
     text
 }
