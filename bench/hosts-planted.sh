@@ -188,10 +188,12 @@ for drop in ledger["drops"]:
     least += bounds["least_packets"]
     most = None if most is None or bounds["most_packets"] is None else most + bounds["most_packets"]
 rest, bounds = ledger["unaccounted_packets"], ledger.get("unaccounted_bounds")
-closes = rest == 0 or (not is_exact and rest is None and bounds is not None and bounds["least_packets"] <= 0 <= bounds["most_packets"])
+has_zero = rest is None and bounds is not None and bounds["least_packets"] <= 0 <= bounds["most_packets"]
+closes = rest == 0 or (has_zero and not is_exact)
 inside = shown == truth if is_exact else least <= truth and (most is None or truth <= most)
 print(json.dumps({"part": part, "place": place, "trial": trial, "truth": truth, "shown": shown, "least": least, "most": most,
-                  "inside": inside, "closes": closes, "is_number": rest == 0, "rest": rest, "bounds": bounds, "offered": offered, "relay": by_relay}))
+                  "inside": inside, "closes": closes, "is_number": rest == 0, "rest": rest, "bounds": bounds,
+                  "offered": offered, "relay": by_relay}))
 PYTHON
 		tail -n 1 "$hosts_dir/rows"
 		rm -rf "$hosts_dir/runs"
@@ -222,8 +224,9 @@ for (part, place), trials in rows.items():
     shown = f"median {widths[len(widths) // 2]}, widest {widths[-1]}" if widths else "none has an upper end"
     planted = [row["truth"] for row in trials]
     where = "exactly shown" if part == "exact" else "inside"
-    print(f"{part}, {place}: {min(planted)} to {max(planted)} datagrams lost in a trial, {where} in {inside} of {len(trials)} (goal: "
-          f"all); width of the intervals: {shown}; nothing unaccounted for in {closes} (goal: all), of these {numbers} by a number and not by bounds")
+    print(f"{part}, {place}: {min(planted)} to {max(planted)} datagrams lost in a trial, {where} in {inside} of "
+          f"{len(trials)} (goal: all); width of the intervals: {shown}; nothing "
+          f"unaccounted for in {closes} (goal: all), of these {numbers} by a number and not by bounds")
     missed += inside < len(trials) or closes < len(trials)
     none += bare
 sys.exit(1 if missed else 4 if none else 0)
