@@ -1,5 +1,6 @@
 //! Experiments between hosts without root: both ends on this machine's loopback, each behind an endpoint and its pipe.
 
+mod bundled;
 mod chosen;
 mod unusable;
 
