@@ -36,6 +36,14 @@ pub struct Exchange {
     pub back_ns: u64,
 }
 
+impl Exchange {
+    /// Time that both directions took, without that between the host's readings.
+    fn round_trip_ns(&self) -> u64 {
+        let there_ns = self.there.answered_ns.saturating_sub(self.there.got_ns);
+        self.back_ns.saturating_sub(self.asked_ns).saturating_sub(there_ns)
+    }
+}
+
 /// An interval of the difference of two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockBounds {
@@ -45,33 +53,28 @@ pub struct ClockBounds {
     pub most_ns: i64,
     /// The shortest round trip of the exchanges. **Unit** ns.
     pub round_trip_ns: u64,
-    /// When they were made, of the clock here.
+    /// When the quickest one was made, of the clock here.
     pub at_ns: u64,
 }
 
 impl ClockBounds {
-    /// What all exchanges allow; `None` without exchanges, or if they contradict each other: a clock jumped.
+    /// What all exchanges allow at the time of the quickest one, so its interval is not made wider; `None` without exchanges,
+    /// or if they contradict each other: a clock jumped.
     pub fn of(exchanges: &[Exchange]) -> Option<Self> {
-        let middle_ns = exchanges.get(exchanges.len() / 2)?.asked_ns;
+        let quickest = exchanges.iter().min_by_key(|exchange| exchange.round_trip_ns())?;
         let mut bounds = Self {
             least_ns: i64::MIN,
             most_ns: i64::MAX,
-            round_trip_ns: u64::MAX,
-            at_ns: middle_ns,
+            round_trip_ns: quickest.round_trip_ns(),
+            at_ns: quickest.asked_ns,
         };
         for exchange in exchanges {
-            let slack = drift_ns(exchange.asked_ns.abs_diff(middle_ns));
+            let slack = drift_ns(exchange.asked_ns.abs_diff(quickest.asked_ns));
             let Exchange { asked_ns, there, back_ns } = *exchange;
             let least = there.answered_ns as i64 - back_ns as i64 - slack;
             let most = there.got_ns as i64 - asked_ns as i64 + slack;
-            let there_ns = there.answered_ns.saturating_sub(there.got_ns);
-            let round_trip = back_ns.saturating_sub(asked_ns).saturating_sub(there_ns);
-            bounds = Self {
-                least_ns: bounds.least_ns.max(least),
-                most_ns: bounds.most_ns.min(most),
-                round_trip_ns: bounds.round_trip_ns.min(round_trip),
-                ..bounds
-            };
+            bounds.least_ns = bounds.least_ns.max(least);
+            bounds.most_ns = bounds.most_ns.min(most);
         }
         (bounds.least_ns <= bounds.most_ns).then_some(bounds)
     }
@@ -194,8 +197,9 @@ mod tests {
     fn two_clocks_that_ntp_corrects_in_opposite_directions_do_not_contradict_each_other() {
         let (ahead, step) = (5_000_000, 20_000_000);
         for drift_ppm in [-1_100, 1_100] {
+            // All are equally quick: the first one counts.
             let at = |number: i64| {
-                let drifted = (number - 25) * step * drift_ppm / 1_000_000;
+                let drifted = number * step * drift_ppm / 1_000_000;
                 exchange(1_000_000_000 + (number * step) as u64, ahead + drifted, [9_000, 0, 9_000])
             };
             let bounds = ClockBounds::of(&(0..50).map(at).collect::<Vec<_>>()).unwrap();
@@ -248,15 +252,17 @@ mod tests {
         ) {
             let start = 2_000_000_000_000u64;
             let step = 10_000_000;
-            let middle = paths.len() as i64 / 2 * step;
+            let truth = |after: i64| ahead + after * drift_ppm / 1_000_000;
             let all: Vec<Exchange> = paths.iter().zip(0..).map(|(path, i)| {
-                let at = i * step;
-                exchange(start + at as u64, ahead + (at - middle) * drift_ppm / 1_000_000, *path)
+                exchange(start + (i * step) as u64, truth(i * step), *path)
             }).collect();
             let bounds = ClockBounds::of(&all).unwrap();
             // Drift within an exchange of 20 ms: 20 us at 1000 ppm is not modelled by the maker of exchanges.
-            prop_assert!(bounds.least_ns <= ahead && ahead <= bounds.most_ns, "{bounds:?} {ahead}");
+            let truth = truth((bounds.at_ns - start) as i64);
+            prop_assert!(bounds.least_ns <= truth && truth <= bounds.most_ns, "{bounds:?} {truth}");
             let quickest = paths.iter().map(|path| path[0] + path[2]).min().unwrap();
+            // However long the others took, and however long all of them did.
+            prop_assert!(bounds.most_ns - bounds.least_ns <= quickest as i64, "{bounds:?}");
             prop_assert_eq!(bounds.round_trip_ns, quickest);
         }
     }
