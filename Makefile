@@ -39,7 +39,7 @@ build:
 # Of a build that takes half the time: cold code is not optimized.
 demo:
 	@tools/setup.sh build
-	@[ -x target/demo/rxpath ] || echo 'building rxpath for the demo: about 3 minutes on two CPUs the first time'
+	@[ -x target/demo/rxpath ] || echo 'building rxpath for the demo: two to three minutes on two CPUs the first time'
 	$(CARGO) build --profile demo $$(tools/features.sh)
 	target/demo/rxpath demo
 
