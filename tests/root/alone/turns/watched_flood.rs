@@ -58,6 +58,9 @@ struct Watched {
     pps: f64,
     /// Frames of twelve that were sampled.
     sampled: usize,
+    /// Windows of three in which its programs ran. None runs while a dear sample is paid for, which takes seconds where a
+    /// hypervisor had the CPU in that sample.
+    ran: usize,
     /// CPU time of its programs.
     cpu_ratio: f64,
     /// The share of the sender's time that softirqs take: by the frames, and by who counts all the time.
@@ -82,7 +85,7 @@ fn a_flood_is_watched_for_a_hundredth_of_a_cpu_and_seen_as_it_is() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4901)).unwrap()).unwrap();
-    let is_right = |it: &Watched| it.sampled > 7 && it.is_cheap() && it.is_true();
+    let is_right = |it: &Watched| it.sampled > 7 && it.ran == 3 && it.is_cheap() && it.is_true();
     let watched = tried(|| watched(&tx, &rx), is_right);
     assert!(watched.pps > 20_000.0, "no flood: {watched:?}");
     assert!(is_right(&watched), "{watched:?}");
@@ -103,7 +106,7 @@ fn watched(tx: &Namespace, rx: &Namespace) -> Watched {
         next();
     }
     let (mut costs, mut shares) = (Vec::new(), Vec::new());
-    let (mut packets, mut measured_s, mut sampled) = (0.0, 0.0, 0);
+    let (mut packets, mut measured_s, mut sampled, mut ran) = (0.0, 0.0, 0, 0);
     for _ in 0..3 {
         let meter = CostMeter::start(programs(child.id())).unwrap();
         for _ in 0..4 {
@@ -121,7 +124,7 @@ fn watched(tx: &Namespace, rx: &Namespace) -> Watched {
             }
         }
         let cost = meter.stop();
-        assert!(cost.runs_count > 0, "{cost:?}");
+        ran += usize::from(cost.runs_count > 0);
         measured_s += cost.measured_s;
         costs.push((cost.run_time_s, cost.measured_s));
     }
@@ -132,7 +135,7 @@ fn watched(tx: &Namespace, rx: &Namespace) -> Watched {
     child.kill().unwrap();
     child.wait().unwrap();
     let (seen, exact) = (middle(&shares), exact_share(&flood));
-    Watched { pps: packets / measured_s, sampled, cpu_ratio, seen, exact }
+    Watched { pps: packets / measured_s, sampled, ran, cpu_ratio, seen, exact }
 }
 
 /// The share of a sender's time that softirqs take, by who counts all the time: of three windows.
