@@ -162,7 +162,7 @@ pub(crate) fn watch_with(
     let moved = snapshot(&mut counters).since(&before);
     looks.end();
     let (reasons, reads) = (probes.reasons(), probes.reads());
-    let between = Between::marks(&from, &CpuSnapshot::take(&ours), &ours);
+    let between = Between::marks(&from, &CpuSnapshot::of_ours(&ours), &ours);
     let groups = ReaderGroups { ends: [groups_before, groups::read(&ours.pids)] };
     let of_connections = Between::marks(&from_tcp, &CpuSnapshot::of_ours(&connected), &connected);
     let around = [&around, &Around::now()];

@@ -96,7 +96,8 @@ impl CpuSnapshot {
         Self { everybody: Everybody::take(&Root::host()), ..Self::of_ours(ours) }
     }
 
-    /// Without the threads of everybody else, whose reading is most of the cost: foreign load is then not known.
+    /// Without the threads of everybody else, whose reading is most of the cost: for the end of a window, and for its begin where
+    /// foreign load is not wanted.
     pub fn of_ours(ours: &Ours) -> Self {
         let root = Root::host();
         let t_ns = monotonic_ns();
@@ -151,7 +152,7 @@ pub struct Between {
 }
 
 impl Between {
-    /// The difference. `everybody` is read once more, so `to` must be fresh.
+    /// The difference. What everybody has used since `from` is read now, so `to` must be fresh.
     pub fn marks(from: &CpuSnapshot, to: &CpuSnapshot, ours: &Ours) -> Self {
         let usage = from.everybody.as_ref().and_then(|all| all.until_now(&Root::host(), ours));
         let cpus = from.cpus.as_ref().zip(to.cpus.as_ref()).map(|(from, to)| to.since(from).cpus);
@@ -289,7 +290,7 @@ mod tests {
         while monotonic_ns() < until {
             std::hint::spin_loop();
         }
-        let between = Between::marks(&from, &CpuSnapshot::take(&ours), &ours);
+        let between = Between::marks(&from, &CpuSnapshot::of_ours(&ours), &ours);
         let me = nix::unistd::gettid().as_raw();
         assert!(between.threads.contains_key(&me));
         assert!(between.seconds() >= 0.05);
@@ -311,7 +312,7 @@ mod tests {
         let until = monotonic_ns() + 60_000_000_000;
         // Whatever else runs on this machine lives on.
         let found = loop {
-            let between = Between::marks(&from, &CpuSnapshot::take(&ours), &ours);
+            let between = Between::marks(&from, &CpuSnapshot::of_ours(&ours), &ours);
             let usage = from.everybody.as_ref().unwrap().until_now(&Root::host(), &ours);
             let usage = usage.unwrap().0;
             let living: f64 =

@@ -235,7 +235,7 @@ fn window(
     let last = counting.read();
     // A process of its own since the window began, or none.
     ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
-    let between = Between::marks(&from, &CpuSnapshot::take(&ours), &ours);
+    let between = Between::marks(&from, &CpuSnapshot::of_ours(&ours), &ours);
     let cost = cost.end(outlet);
     let paces = paces.end();
     let after = Interrupted::now(&counting.lowest());

@@ -156,7 +156,7 @@ impl Window for LocalWindow {
 
     fn close(self: Box<Self>, testbed: &dyn Testbed) -> Result<Windowed, LabError> {
         let last = testbed.snapshot();
-        let between = Between::marks(&self.from, &CpuSnapshot::take(&self.ours), &self.ours);
+        let between = Between::marks(&self.from, &CpuSnapshot::of_ours(&self.ours), &self.ours);
         let (moved, moved_s) = (last.since(&self.first), seconds(&self.first, &last));
         Ok(Windowed { between, moved, moved_s, ..Windowed::default() })
     }
