@@ -14,16 +14,7 @@ use crate::skip::skip;
 
 /// Scenarios of which no variant runs between hosts, in the order of their names, with the reasons of their variants, each
 /// once. A scenario whose command fails would have what the command says.
-const REFUSED: &[(&str, &[&str])] = &[
-    ("udp-bypass", &[ENGINE]),
-    (
-        "udp-firewall",
-        &[
-            ENGINE,
-            "`lab.nft_rx` is a setting of the lab's link; between hosts it is the device's own",
-        ],
-    ),
-];
+const REFUSED: &[(&str, &[&str])] = &[("udp-bypass", &[ENGINE]), ("udp-firewall", &[ENGINE])];
 
 const ENGINE: &str = "`load.engine` works on one machine only, in a lab of two namespaces";
 
@@ -189,17 +180,21 @@ impl Tried<'_> {
         faults
     }
 
-    /// What was offered is done: a variant is available then, with a change of a host, or another key is in its way.
+    /// What was offered is done: a variant is available then, with a change of a host.
     fn faults_of_change(&self, before: &Answer) -> Vec<String> {
         let answer = match self.planned(&["--change-hosts"]) {
             Ok(answer) => answer,
             Err(said) => return vec![format!("--change-hosts: {said}")],
         };
         let mut faults = self.faults(&answer);
-        let again = answer.offered().into_iter().map(|name| format!("{name}: offers it again"));
-        faults.extend(again);
+        let offered = before.offered();
+        for (variant, why) in self.reasons(&answer) {
+            if offered.contains(&variant.name.as_str()) {
+                faults.push(format!("{}: offered, and not available: {why}", variant.name));
+            }
+        }
         let available = answer.available();
-        for name in before.offered() {
+        for name in offered {
             if available.contains(&name) && !answer.changes_for(name) {
                 faults.push(format!("{name}: available, and no host is changed for it"));
             }

@@ -55,6 +55,7 @@ pub(super) fn take_link(
     written: &Overlay,
 ) {
     let keys: Vec<String> = reader.settings.keys().filter(|key| is_of_link(key)).cloned().collect();
+    let mut differing = Vec::new();
     for key in keys {
         reader.settings.remove(&key);
         if hosts.sets(&key) {
@@ -65,14 +66,19 @@ pub(super) fn take_link(
             let text = format!("`{key}` is not used between hosts: their devices are as they are");
             reader.warnings.push(Warning::new("link-as-it-is", text));
         } else {
-            let instead = on_a_device(&key)
-                .map_or_else(String::new, |name| format!(": --change-hosts sets {name}"));
-            reader.not_available.get_or_insert_with(|| {
-                format!(
-                    "`{key}` is a setting of the lab's link; between hosts it is the device's own{instead}"
-                )
-            });
+            differing.push(key);
         }
+    }
+    // A key that nothing can set comes first: with it in the way, what --change-hosts does for another one is of no use.
+    let refused = differing.iter().find(|key| on_a_device(key).is_none()).or(differing.first());
+    if let Some(key) = refused {
+        let instead = on_a_device(key)
+            .map_or_else(String::new, |name| format!(": --change-hosts sets {name}"));
+        reader.not_available.get_or_insert_with(|| {
+            format!(
+                "`{key}` is a setting of the lab's link; between hosts it is the device's own{instead}"
+            )
+        });
     }
 }
 
@@ -112,7 +118,7 @@ pub(super) fn set_on_devices(hosts: &BetweenHosts, link: &Lab, tune: &mut Tune) 
     }
 }
 
-/// Marks a variant that wants what only runs on one machine.
+/// Marks a variant that wants what only runs on one machine. Before [`take_link`]: no setting of a host remedies that.
 pub(super) fn check(reader: &mut Reader<'_>) {
     let frames = |key: &str| reader.text(key).is_some_and(|engine| engine.starts_with("xdp"));
     let unusable = reader.settings.keys().find(|key| key.ends_with(".engine") && frames(key));

@@ -93,8 +93,8 @@ fn resolve_variant(
     if let Some(hosts) = hosts {
         topology = Topology::Hosts;
         between::set_on_devices(hosts, &reader.section::<Lab>()?, &mut tune);
-        between::take_link(&mut reader, hosts, base, &merged);
         between::check(&mut reader);
+        between::take_link(&mut reader, hosts, base, &merged);
     }
     let lab = reader.lab()?;
     let background = reader.background()?;

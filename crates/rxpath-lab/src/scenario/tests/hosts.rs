@@ -143,3 +143,26 @@ fn cpus_of_load_on_the_senders_are_those_of_a_sender() {
     assert_eq!(made.variants[0].background.on, spec::OnHosts::These(aliases));
     assert_eq!(made.variants[0].written_cpus["background.cpus"], "7");
 }
+
+/// A reason that offers --change-hosts is given only where that makes the variant available.
+#[test]
+fn the_reason_of_a_variant_is_the_one_that_no_change_of_a_host_remedies() {
+    let text = "[[variant]]\nname = \"engine\"\nload.engine = \"xdp-frames\"\nlab.gro = true\nlab.tso = false\n\
+                [[variant]]\nname = \"link\"\nlab.gro = true\nlab.tso_rx = false\n\
+                [[variant]]\nname = \"offered\"\nlab.gro = true\n";
+    let file = parse(&(head() + text), "t.toml", "t").unwrap();
+    let reasons = |may_change: bool| -> Vec<Option<String>> {
+        let host = HostShape::flat(8);
+        let made = resolve_between(&file, &[], [&host, &host], may_change, None).unwrap();
+        made.variants.into_iter().map(|variant| variant.not_available).collect()
+    };
+    let engine = "`load.engine` works on one machine only, in a lab of two namespaces";
+    let link = |key: &str| {
+        format!("`{key}` is a setting of the lab's link; between hosts it is the device's own")
+    };
+    let (engine, link, gro) = (engine.to_owned(), link("lab.tso_rx"), link("lab.gro"));
+    let offered = gro + ": --change-hosts sets {dev}/features/rx-gro";
+    let (engine, link) = (Some(engine), Some(link));
+    assert_eq!(reasons(false), [engine.clone(), link.clone(), Some(offered)]);
+    assert_eq!(reasons(true), [engine, link, None]);
+}
