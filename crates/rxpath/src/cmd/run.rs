@@ -181,7 +181,11 @@ impl RunCommand {
                 output::text(&on_hosts::text(&plan))?;
             }
         }
-        Ok(Exit::Done)
+        match left_out(resolved) {
+            // As the run would end, without its hint: the plan has the reason of each variant.
+            Err(LabError::CannotRun { what, .. }) => Err(Failure::cannot(what)),
+            other => other.map(|_| Exit::Done).map_err(failure),
+        }
     }
 }
 
