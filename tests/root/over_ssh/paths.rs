@@ -87,7 +87,8 @@ fn a_closed_port_is_said_with_the_place_up_to_which_packets_come() {
     // On the receiver's host.
     site.filter("sut", &closed("udp"));
     let said = run(&site.inventory, "");
-    let what = "udp/4321 from gen1 does not arrive at sut: it came to data and reached no socket";
+    let what = "udp/4321 from gen1 does not arrive at sut: it came to data and reached no socket \
+                (nftables has 1 rule on input)";
     assert!(said.contains(what), "{said}");
     // Another protocol has another port.
     site.filter("sut", "flush ruleset");
@@ -95,6 +96,7 @@ fn a_closed_port_is_said_with_the_place_up_to_which_packets_come() {
     let over_tcp = "[serve]\nprotocol = \"tcp-rr\"\n[load]\nconnections = 1\n";
     let said = run(&site.inventory, over_tcp);
     assert!(said.contains("tcp/4321 from gen1 does not arrive at sut"), "{said}");
+    assert!(said.contains("(nftables has 1 rule on input of sut)"), "{said}");
 }
 
 #[test]
@@ -102,7 +104,8 @@ fn of_two_receivers_the_one_that_is_not_reached_is_named() {
     let Some(mut site) = site() else { return };
     let inventory = site.add_receiver();
     site.filter("sut2", &closed("udp"));
-    let what = "udp/4321 from gen1 does not arrive at sut2: it came to lan and reached no socket";
+    let what = "udp/4321 from gen1 does not arrive at sut2: it came to lan and reached no socket \
+                (nftables has 1 rule on input)";
     let check = site.rxpath(&["hosts", "check", &inventory]);
     assert_eq!(check.code, Some(5), "the other one is ready: {check:?}");
     assert!(check.errors.contains(what), "{check:?}");

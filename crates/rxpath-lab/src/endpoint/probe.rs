@@ -23,6 +23,7 @@ use crate::error::LabError;
 
 mod arrivals;
 mod connections;
+mod rules;
 
 /// How long an answer may take: more than any network that is worth measuring in.
 const ANSWER_LIMIT: Duration = Duration::from_millis(300);
@@ -63,6 +64,11 @@ pub enum ProbeAsk {
     /// Sends as many probes as there are sizes, one after the other, and compares the clocks: a list of [`Exchange`], of those
     /// that were answered.
     Compare(ProbeSend),
+    /// How many rules of nftables are on input: a number, or null where they cannot be counted.
+    InputRules {
+        /// Of IPv6 instead of IPv4.
+        v6: bool,
+    },
 }
 
 /// Probes to be sent.
@@ -139,6 +145,7 @@ impl HostProbes {
                 outlet.later(id, move |_| exchanges(&ask));
                 Ok(None)
             }
+            ProbeAsk::InputRules { v6 } => json(&rules::on_input(v6)).map(Some),
         }
     }
 

@@ -253,8 +253,12 @@ impl<'a> Path<'a> {
                 None => {}
             }
         }
-        if found.hops.is_none() && !self.ends.port.tcp {
-            found.reach = self.reach()?;
+        if found.hops.is_none() {
+            if !self.ends.port.tcp {
+                found.reach = self.reach()?;
+            }
+            let rules = ProbeAsk::InputRules { v6: self.ends.to.is_ipv6() };
+            found.input_rules = ask(self.receiver, rules)?;
         }
         Ok(())
     }

@@ -25,6 +25,8 @@ pub(super) struct Found {
     pub hops: Option<Hops>,
     /// How far they got, where none arrived.
     pub reach: Option<Reach>,
+    /// Rules of nftables on the receiver's input, where none arrived and they can be counted.
+    pub input_rules: Option<u32>,
     /// The size that failed and the largest one that passed, where not all did.
     pub sizes: Option<[u32; 2]>,
 }
@@ -136,10 +138,19 @@ fn not_arrived(ends: &Ends<'_>, found: &Found) -> (String, String) {
     let Ends { sender, receiver, devices: [out, into], port, to, .. } = ends;
     let words = format!("{port} from {sender} does not arrive at {receiver}");
     let refused = found.sent.refused.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    let rules = |on: &str| {
+        let some = found.input_rules.filter(|count| *count > 0);
+        some.map_or_else(String::new, |count| {
+            format!(" (nftables has {} on {on})", counted(u64::from(count), "rule"))
+        })
+    };
     match found.reach {
         None => (
             format!("{words}{refused}"),
-            format!("a firewall on the way or on one of the hosts; {receiver} listened at {to}"),
+            format!(
+                "a firewall on the way or on one of the hosts{}; {receiver} listened at {to}",
+                rules(&format!("input of {receiver}"))
+            ),
         ),
         Some(Reach::NotSent) => (
             format!("{words}: it did not leave {out}{refused}"),
@@ -150,7 +161,7 @@ fn not_arrived(ends: &Ends<'_>, found: &Found) -> (String, String) {
             "a switch, VLAN or firewall between them".into(),
         ),
         Some(Reach::Came) => (
-            format!("{words}: it came to {into} and reached no socket"),
+            format!("{words}: it came to {into} and reached no socket{}", rules("input")),
             format!("a firewall of {receiver}, on input (nft list ruleset), or its rp_filter"),
         ),
     }
@@ -238,6 +249,26 @@ mod tests {
         assert_eq!(
             told(&narrow, None),
             "1472 bytes pass gen1 -> sut, 8972 do not: MTU 9000 at both ends, less between"
+        );
+    }
+
+    #[test]
+    fn rules_on_input_of_the_receiver_are_counted_where_nothing_arrived() {
+        let came = Found { reach: Some(Reach::Came), ..Found::default() };
+        let filtered = |reach, count| Found { reach, input_rules: Some(count), ..Found::default() };
+        assert_eq!(
+            told(&filtered(Some(Reach::Came), 14), None),
+            "udp/4321 from gen1 does not arrive at sut: it came to ens1f0 and reached no socket \
+             (nftables has 14 rules on input)"
+        );
+        // None is no suspect.
+        assert_eq!(told(&filtered(Some(Reach::Came), 0), None), told(&came, None));
+        // Over TCP it is not known how far they got.
+        let (_, hint) = refusal(&ends(), &filtered(None, 1), None).unwrap();
+        assert_eq!(
+            hint,
+            "a firewall on the way or on one of the hosts (nftables has 1 rule on input of sut); \
+             sut listened at 192.0.2.10"
         );
     }
 }
