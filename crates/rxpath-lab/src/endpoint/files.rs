@@ -72,7 +72,7 @@ pub(super) fn owner_of(id: &str) -> Option<ProcessId> {
 }
 
 /// Inode of the pid namespace; 0 where it cannot be read.
-fn pid_namespace() -> u64 {
+pub(super) fn pid_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino())
 }
 

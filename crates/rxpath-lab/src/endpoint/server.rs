@@ -185,7 +185,7 @@ impl Host {
             HostAsk::Background { what } => self.background.answer(what)?,
             HostAsk::Settings { what } => self.lease.pause(|| self.settings.answer(what))?,
             HostAsk::Leftovers => json(&self.leftovers()?)?,
-            HostAsk::Strays { end } => json(&strays::left(end))?,
+            HostAsk::Strays { end } => json(&strays::found(end)?)?,
             HostAsk::RemoveCopy { hash } => {
                 json(&leftovers::remove_copy(&self.endpoint.exe, &hash)?)?
             }

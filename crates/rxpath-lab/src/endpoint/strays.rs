@@ -15,12 +15,14 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::getuid;
 use rxpath_host::Root;
+use rxpath_host::read::identity::boot_id;
 use rxpath_host::read::process::ProcessId;
 use rxpath_host::read::procfs::task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::files::{self, own_id, owner_of};
+use super::files::{self, own_id, owner_of, pid_namespace};
+use crate::error::LabError;
 
 /// The variable that names who started a program.
 const STARTED_BY: &str = "RXPATH_STARTED_BY";
@@ -40,6 +42,15 @@ pub struct StrayProgram {
     pub pid: i32,
     /// Its command line, up to 200 characters.
     pub command: String,
+}
+
+/// Those of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrayPrograms {
+    /// Boot and PID namespace whose process ids they have: equal on hosts that see the same programs.
+    pub ids_of: String,
+    /// The programs.
+    pub programs: Vec<StrayProgram>,
 }
 
 /// Notes in a program's environment who starts it, so that it ends with this process wherever it goes.
@@ -106,7 +117,15 @@ struct Stray {
 
 /// Programs of this user whose endpoint is no more; with `end` they are killed, and what killed endpoints left of files is
 /// removed.
-pub fn left(end: bool) -> Vec<StrayProgram> {
+///
+/// # Errors
+/// If the boot's id cannot be read.
+pub fn found(end: bool) -> Result<StrayPrograms, LabError> {
+    let ids_of = format!("{} {}", boot_id()?, pid_namespace());
+    Ok(StrayPrograms { ids_of, programs: left(end) })
+}
+
+fn left(end: bool) -> Vec<StrayProgram> {
     if !end {
         return strays().map(|stray| stray.program).collect();
     }

@@ -129,7 +129,7 @@ pub enum HostAsk {
     },
     /// What earlier experiments left here: a list of [`Leftover`](super::leftovers::Leftover).
     Leftovers,
-    /// Programs that outlived a killed endpoint: a list of [`StrayProgram`](super::strays::StrayProgram).
+    /// Programs that outlived a killed endpoint: a [`StrayPrograms`](super::strays::StrayPrograms).
     Strays {
         /// Whether to end them.
         end: bool,

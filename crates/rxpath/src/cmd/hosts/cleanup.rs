@@ -1,11 +1,13 @@
 //! `rxpath hosts cleanup`: what earlier experiments left on the hosts of an inventory.
 
+use std::collections::BTreeSet;
+
 use rxpath_core::number::si;
 use rxpath_lab::LabError;
 use rxpath_lab::endpoint::client::{Client, PROMPT};
 use rxpath_lab::endpoint::leftovers::Leftover;
 use rxpath_lab::endpoint::settings::SettingsAsk;
-use rxpath_lab::endpoint::strays::StrayProgram;
+use rxpath_lab::endpoint::strays::{StrayProgram, StrayPrograms};
 use rxpath_lab::endpoint::wire::HostAsk;
 use rxpath_lab::hosts::privilege::RootNeeds;
 use rxpath_lab::hosts::{client, each_at_once};
@@ -50,6 +52,9 @@ pub struct HostCleaned {
     in_use: Vec<String>,
     /// Programs of killed runs that were ended, or would be.
     programs: Vec<StrayProgram>,
+    /// Whose process ids these are: equal for aliases of one machine.
+    #[serde(skip)]
+    ids_of: String,
     /// Numbers of the journals of `rxpath tune` whose changes are in force.
     journals: Vec<u64>,
     /// Numbers of the journals of killed runs that were undone, or would be.
@@ -93,13 +98,17 @@ impl CleanupHosts {
                 ..HostCleaned::of(alias)
             })
         });
-        Ok(all.collect())
+        let mut all: Vec<HostCleaned> = all.collect();
+        name_once(&mut all);
+        Ok(all)
     }
 
     fn clean(&self, alias: &str, connected: Result<Client, LabError>) -> HostCleaned {
         let mut host = HostCleaned::of(alias);
         let looked = connected.and_then(|client| {
-            host.programs = client.ask(HostAsk::Strays { end: !self.dry_run }, UNDONE)?;
+            let found: StrayPrograms =
+                client.ask(HostAsk::Strays { end: !self.dry_run }, UNDONE)?;
+            (host.ids_of, host.programs) = (found.ids_of, found.programs);
             if !self.dry_run {
                 let ask = HostAsk::Settings { what: SettingsAsk::UndoLeft };
                 host.undone = client.ask(ask, UNDONE)?;
@@ -194,6 +203,14 @@ impl HostCleaned {
     }
 }
 
+/// Leaves a program to the first alias that names it: two of them may be logins of one machine, or its namespaces.
+fn name_once(all: &mut [HostCleaned]) {
+    let mut named = BTreeSet::new();
+    for HostCleaned { ids_of, programs, .. } in all {
+        programs.retain(|program| named.insert((ids_of.clone(), program.pid)));
+    }
+}
+
 /// An endpoint as root, if the inventory lets it be: nobody else undoes changes. If sudo is refused, one that removes copies
 /// only.
 fn connected(
@@ -246,6 +263,25 @@ mod tests {
         let what = "process 4711 of a killed run: iperf3 -s -D\n";
         assert_eq!(host.shown(true), format!("sut: would end {what}"));
         assert_eq!(host.shown(false), format!("sut: ended {what}"));
+    }
+
+    #[test]
+    fn a_program_of_one_machine_is_named_once_whatever_aliases_it_has() {
+        let host = |alias: &str, ids_of: &str, pids: &[i32]| HostCleaned {
+            ids_of: ids_of.into(),
+            programs: pids.iter().map(|&pid| StrayProgram { pid, command: "x".into() }).collect(),
+            ..HostCleaned::of(alias)
+        };
+        // A container there has process ids of its own.
+        let mut all = [
+            host("gen1", "boot 1", &[7, 8]),
+            host("gen2", "boot 1", &[8, 9]),
+            host("gen3", "boot 2", &[7]),
+            host("sut", "other 1", &[7]),
+        ];
+        name_once(&mut all);
+        let left = all.map(|host| host.programs.iter().map(|it| it.pid).collect::<Vec<_>>());
+        assert_eq!(left, [vec![7, 8], vec![9], vec![7], vec![7]]);
     }
 
     #[test]
