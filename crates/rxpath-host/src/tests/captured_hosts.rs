@@ -143,10 +143,36 @@ fn rings_of_captured_cards_are_known_by_what_their_drivers_count() {
     }
 }
 
+/// Each row of the table has its drivers in the made-up host `testdata/cards`, whose README says what each card counted.
+#[test]
+fn what_a_driver_counts_is_at_its_place() {
+    // A device of software, whose frames rtnetlink counts.
+    for driver in losses::drivers().into_iter().filter(|driver| *driver != "tun") {
+        let (found, card) = card("../cards", driver);
+        assert_eq!((found.as_str(), &card.wire_unknown), (driver, &None));
+        let nic = nic::load(&host("../cards"), driver).unwrap();
+        let stats = nic.driver_stats.value().unwrap();
+        let sum = |names: &[String]| -> u64 {
+            let of = |name: &String| {
+                let own = name.strip_prefix("ethtool.").unwrap();
+                stats.iter().find(|(it, _)| it == own).unwrap().1
+            };
+            names.iter().map(of).sum()
+        };
+        let wire = [sum(&card.received), sum(&card.sent), sum(&card.damaged)];
+        assert_eq!((sum(&card.ring), wire), (42, [1_000_000, 400_000, 3]), "{driver}: {card:?}");
+        // Else the network would have a loss of its own.
+        let may_hold_ring = ["i40e", "ice", "bnxt_en"].contains(&driver);
+        let perhaps = if may_hold_ring { card.ring.as_slice() } else { &[] };
+        assert_eq!(card.perhaps_received, perhaps, "{driver}");
+    }
+}
+
 /// The driver of a device of a captured host, and which of its counters are read.
 fn card(name: &str, device: &str) -> (String, losses::CardCounters) {
     let nic = nic::load(&host(name), device).unwrap();
-    let driver = nic.driver.value().unwrap().driver.clone();
+    let driver = nic.driver.value().unwrap_or_else(|| panic!("{name} has no {device}"));
+    let driver = driver.driver.clone();
     let of_driver = nic.driver_stats.value().unwrap().iter();
     let of_queues = nic.queue_stats.value().into_iter().flatten();
     let offered: Vec<String> = of_driver

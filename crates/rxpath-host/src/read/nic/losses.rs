@@ -263,6 +263,12 @@ pub fn counters(driver: &str, offered: &[String]) -> CardCounters {
     STANDARD.of(driver, offered)
 }
 
+/// The drivers of all rows.
+#[cfg(test)]
+pub(crate) fn drivers() -> Vec<&'static str> {
+    ROWS.iter().flat_map(|row| row.drivers).copied().collect()
+}
+
 fn unknown(why: String) -> CardCounters {
     CardCounters { wire_unknown: Some(why), ..CardCounters::default() }
 }
