@@ -1,6 +1,6 @@
 #!/bin/sh
-# Three hosts on this machine, each a network namespace: a coordinator, a sender and a receiver, the last two with a real
-# sshd. Runs an experiment between them over ssh, and removes everything.
+# Three hosts on this machine, each a network namespace: a coordinator, a sender and a receiver, the last two with a mount
+# namespace and a real sshd. Runs an experiment between them over ssh, and removes everything.
 # Usage: tools/hosts-demo.sh RXPATH [SCENARIO [WORDS...]]
 set -eu
 
@@ -18,7 +18,7 @@ host sut 10.78.2.2
 wire ctl gen1 10.78.1.1 gen1 mgmt 10.78.1.2
 wire ctl sut 10.78.2.1 sut mgmt 10.78.2.2
 wire gen1 data 10.78.3.1 sut data 10.78.3.2
-# They see each other's processes: what one of them runs is no foreign load to the other.
+# Not apart: they see each other's processes, so that what one of them runs is no foreign load to the other.
 for host in gen1 sut; do host_start $host; done
 {
 	inventory gen1 sender
