@@ -16,6 +16,7 @@ mod landing;
 mod live_counting;
 pub mod live_limits;
 mod live_tcp;
+mod one_program;
 mod pairs;
 mod ports;
 mod probe_faults;

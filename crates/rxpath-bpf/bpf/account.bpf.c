@@ -6,6 +6,8 @@
  * Two rules keep the sums whole. Per-CPU totals only grow, and a slice is the difference of two readings, so that
  * an interrupt which arrives in the middle of a program is charged late but never lost. And a span is measured from
  * its timestamp: programs attach one at a time, so an exit without its entry is normal at the start and is ignored.
+ *
+ * For a live view the same programs count polls (polling.h): a second one at the same tracepoint is another call.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -14,7 +16,7 @@
 #include <bpf/bpf_core_read.h>
 #include "account.h"
 #include "flows.h"
-#include "interrupts.h"
+#include "polling.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -26,11 +28,20 @@ static __always_inline struct scratch *here(void)
 }
 
 /* Before the first reading of a CPU its window has not begun; between two turns there is none. */
-static __always_inline struct scratch *counting(void)
+static __always_inline struct scratch *in_window(void)
 {
 	struct scratch *s = here();
 
 	return s && s->window_start ? s : 0;
+}
+
+/*
+ * Whether polls are counted now. Programs count them last: what that takes is in no span of theirs, as if the programs of
+ * polls ran after those of the account.
+ */
+static __always_inline bool counts_polls(void)
+{
+	return config.polls && counting;
 }
 
 /* A time and hard interrupt total that belong together: an interrupt between the two readings repeats them. */
@@ -50,55 +61,73 @@ static __always_inline __u64 settled(volatile struct scratch *s, __u64 *hard)
 }
 
 /* A hard interrupt begins. Some begin inside another's (a vector that calls a handler): the outer one counts. */
-static __always_inline int hard_enter(__u64 kind)
+static __always_inline void hard_enter(__u64 kind)
 {
-	struct scratch *s = counting();
+	struct scratch *s = in_window();
 
 	if (!s)
-		return 0;
+		return;
 	/* The same kind twice in a row: the exit between them was not seen. */
 	if (s->hard_start && s->hard_kind != kind)
-		return 0;
+		return;
 	s->hard_start = bpf_ktime_get_ns();
 	s->hard_kind = kind;
 	if (!s->soft_start)
 		s->total[INTERRUPTS]++;
 	if (kind >= DEVICE)
 		s->total[DEVICE_INTERRUPTS]++;
-	return 0;
 }
 
-static __always_inline int hard_exit(__u64 kind)
+static __always_inline void hard_exit(__u64 kind)
 {
-	struct scratch *s = counting();
+	struct scratch *s = in_window();
 
 	if (!s)
-		return 0;
+		return;
 	if (s->hard_start && s->hard_kind != kind)
-		return 0;
+		return;
 	if (!s->hard_start) {
 		s->unmatched++;
-		return 0;
+		return;
 	}
 	s->total[HARDIRQ_NS] += since(bpf_ktime_get_ns(), s->hard_start);
 	s->hard_start = 0;
 	s->changes++;
-	return 0;
 }
 
 SEC("tp_btf/irq_handler_entry")
-int BPF_PROG(rxpath_irq_handler_entry, int irq)
+int BPF_PROG(rxpath_irq_handler_entry, int irq, struct irqaction *action)
 {
-	return hard_enter(DEVICE + (__u64)(__u32)irq);
+	hard_enter(DEVICE + (__u64)(__u32)irq);
+	if (counts_polls())
+		polls_irq_entry(bpf_ktime_get_ns(), irq, action);
+	return 0;
+}
+
+/* A hard interrupt ends, of a device or of a vector. */
+static __always_inline int irq_exit(__u64 kind)
+{
+	hard_exit(kind);
+	if (counts_polls())
+		polls_hard_exit(bpf_ktime_get_ns(), kind);
+	return 0;
 }
 
 SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(rxpath_irq_handler_exit, int irq)
 {
-	return hard_exit(DEVICE + (__u64)(__u32)irq);
+	return irq_exit(DEVICE + (__u64)(__u32)irq);
 }
 
-VECTORS(hard_enter, hard_exit)
+static __always_inline int vector_entry(__u64 number)
+{
+	hard_enter(number);
+	if (counts_polls())
+		polls_vector_entry(bpf_ktime_get_ns(), number);
+	return 0;
+}
+
+VECTORS(vector_entry, irq_exit)
 
 /* Whether the interrupt that led here came while the task was in user mode; only x86 can tell. */
 static __always_inline bool from_user(void)
@@ -137,7 +166,7 @@ static __always_inline __u32 raiser(struct scratch *s)
 SEC("tp_btf/softirq_raise")
 int BPF_PROG(rxpath_softirq_raise, unsigned int vector)
 {
-	struct scratch *s = counting();
+	struct scratch *s = in_window();
 
 	if (s && vector < MAX_VECTORS) {
 		s->raised[vector] |= raiser(s);
@@ -147,14 +176,13 @@ int BPF_PROG(rxpath_softirq_raise, unsigned int vector)
 	return 0;
 }
 
-SEC("tp_btf/softirq_entry")
-int BPF_PROG(rxpath_softirq_entry, unsigned int vector)
+static __always_inline void softirq_begins(unsigned int vector)
 {
-	struct scratch *s = counting();
+	struct scratch *s = in_window();
 	__u64 hard, now;
 
 	if (!s || vector >= MAX_VECTORS)
-		return 0;
+		return;
 	now = settled(s, &hard);
 	s->soft_vector = vector;
 	s->soft_raisers = s->raised[vector];
@@ -164,6 +192,14 @@ int BPF_PROG(rxpath_softirq_entry, unsigned int vector)
 	s->poll_hard = hard;
 	s->total[SOFTIRQ_RUNS]++;
 	s->soft_start = now;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(rxpath_softirq_entry, unsigned int vector)
+{
+	softirq_begins(vector);
+	if (counts_polls())
+		polls_softirq_entry(bpf_ktime_get_ns(), vector);
 	return 0;
 }
 
@@ -193,18 +229,17 @@ static __always_inline void charge_softirq(struct scratch *s, __u64 now, __u64 h
 
 #include "functions.h"
 
-SEC("tp_btf/softirq_exit")
-int BPF_PROG(rxpath_softirq_exit, unsigned int vector)
+static __always_inline void softirq_ends(unsigned int vector)
 {
-	struct scratch *s = counting();
+	struct scratch *s = in_window();
 	__u64 hard, now;
 
 	if (!s)
-		return 0;
+		return;
 	if (!s->soft_start) {
 		if (s->soft_vector != NO_VECTOR || vector >= MAX_VECTORS) {
 			s->unmatched++;
-			return 0;
+			return;
 		}
 		/* It was under way when the window began: what lies in the window counts, raised by nobody that was seen. */
 		s->soft_start = s->window_start;
@@ -217,14 +252,21 @@ int BPF_PROG(rxpath_softirq_exit, unsigned int vector)
 	charge_softirq(s, now, hard);
 	s->soft_start = 0;
 	s->changes++;
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(rxpath_softirq_exit, unsigned int vector)
+{
+	softirq_ends(vector);
+	if (counts_polls())
+		polls_softirq_exit(bpf_ktime_get_ns(), vector);
 	return 0;
 }
 
 /* Charges the time since the poll before to the device and NAPI that was polled, in softirqs that are not own. */
-SEC("tp_btf/napi_poll")
-int BPF_PROG(rxpath_napi_poll, struct napi_struct *napi, int work, int budget)
+static __always_inline void charge_poll(struct napi_struct *napi, int work)
 {
-	struct scratch *s = counting();
+	struct scratch *s = in_window();
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct culprit_key key = {};
 	struct culprit_row *row;
@@ -232,7 +274,7 @@ int BPF_PROG(rxpath_napi_poll, struct napi_struct *napi, int work, int budget)
 	__u64 hard, now, ns;
 
 	if (!s || !s->soft_start || s->soft_raisers == BY_TASK)
-		return 0;
+		return;
 	now = settled(s, &hard);
 	ns = since(since(now, s->poll_start), since(hard, s->poll_hard));
 	s->poll_start = now;
@@ -255,15 +297,23 @@ int BPF_PROG(rxpath_napi_poll, struct napi_struct *napi, int work, int budget)
 			bpf_probe_read_kernel_str(fresh.dev, sizeof(fresh.dev), dev->name);
 		if (bpf_map_update_elem(&culprits, &key, &fresh, BPF_NOEXIST)) {
 			s->lost_polls++;
-			return 0;
+			return;
 		}
 		row = bpf_map_lookup_elem(&culprits, &key);
 		if (!row)
-			return 0;
+			return;
 	}
 	row->ns += ns;
 	row->polls++;
 	row->packets += work > 0 ? work : 0;
+}
+
+SEC("tp_btf/napi_poll")
+int BPF_PROG(rxpath_napi_poll, struct napi_struct *napi, int work, int budget)
+{
+	charge_poll(napi, work);
+	if (counts_polls())
+		polls_napi_poll(bpf_ktime_get_ns(), napi, work, budget, 0);
 	return 0;
 }
 
@@ -274,7 +324,7 @@ int BPF_PROG(rxpath_napi_poll, struct napi_struct *napi, int work, int budget)
 SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(rxpath_netif_receive_skb, struct sk_buff *skb)
 {
-	struct scratch *s = counting();
+	struct scratch *s = in_window();
 
 	if (!s || !skb->dev)
 		return 0;
@@ -351,7 +401,7 @@ static __always_inline void begin_slice(struct scratch *s, struct task_struct *t
 SEC("tp_btf/sched_switch")
 int BPF_PROG(rxpath_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	struct scratch *s = counting();
+	struct scratch *s = in_window();
 
 	if (!s)
 		return 0;
@@ -366,91 +416,4 @@ int BPF_PROG(rxpath_sched_switch, bool preempt, struct task_struct *prev, struct
 	return 0;
 }
 
-/* The first window of a CPU begins, or the next turn. What an interrupt or a softirq did before is not counted. */
-static __always_inline void begin_window(struct scratch *s, __u64 now, __u64 hard)
-{
-	if (s->first_start)
-		s->skipped_ns += since(now, s->window_end);
-	else
-		s->first_start = now;
-	s->hard_start = 0;
-	s->soft_start = 0;
-	s->function_start = 0;
-	s->soft_vector = NO_VECTOR;
-	s->soft_hard = hard;
-	for (int i = 0; i < MAX_VECTORS; i++)
-		s->raised[i] = 0;
-	for (int i = 0; i < TOTALS; i++)
-		s->base[i] = s->total[i];
-	s->slice_start = now;
-}
-
-/*
- * Begins the window of the CPU that it runs on, or ends one and begins the next. The reader runs it on each CPU
- * (BPF_PROG_TEST_RUN with a CPU number): on other CPUs in an interrupt, so that nothing else there moves meanwhile. On its
- * own it is a plain call (net/bpf/test_run.c, bpf_prog_test_run_raw_tp), which an interrupt may come into:
- * then the microseconds of that are in the one window or in the other.
- */
-static __always_inline int read_window(struct scratch *s)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 hard, now;
-
-	if (!s)
-		return 1;
-	now = settled(s, &hard);
-	if (s->window_start) {
-		/* The interrupt that asks, and a softirq that it interrupted: up to now, and the rest later. */
-		if (s->hard_start) {
-			s->total[HARDIRQ_NS] += since(now, s->hard_start);
-			s->hard_start = now;
-		}
-		if (s->soft_start) {
-			if (s->function_start) {
-				charge_function(s, now, s->total[HARDIRQ_NS]);
-				s->function_start = now;
-				s->function_hard = s->total[HARDIRQ_NS];
-			}
-			charge_softirq(s, now, s->total[HARDIRQ_NS]);
-			s->soft_start = now;
-			s->soft_hard = s->total[HARDIRQ_NS];
-			/* So does a poll: what it took before is no later window's, and no device's. */
-			s->poll_start = now;
-			s->poll_hard = s->soft_hard;
-		}
-		s->changes++;
-		end_slice(s, task, now);
-	} else {
-		begin_window(s, now, hard);
-	}
-	s->window_start = now;
-	s->window_end = now;
-	begin_slice(s, task);
-	return 0;
-}
-
-SEC("raw_tp/rxpath_read")
-int rxpath_read_window(void *ctx)
-{
-	struct scratch *s = here();
-	bool was_counting = s && s->window_start;
-	int missing = read_window(s);
-
-	/* The rows up to here are read while the CPU goes on. Those of turns stay together until a reading. */
-	if (was_counting)
-		s->half ^= 1;
-	return missing;
-}
-
-/* A turn ends: the window does, and none begins. */
-SEC("raw_tp/rxpath_end")
-int rxpath_end_window(void *ctx)
-{
-	struct scratch *s = counting();
-
-	if (!s)
-		return 1;
-	read_window(s);
-	s->window_start = 0;
-	return 0;
-}
+#include "windows.h"

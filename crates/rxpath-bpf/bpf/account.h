@@ -10,9 +10,6 @@
 
 #define MAX_VECTORS 10
 
-/* No softirq yet since the window began: an exit now belongs to a softirq that was already in progress. */
-#define NO_VECTOR 0xffffffff
-
 /* What a CPU's time is charged to, in addition to the task itself. The reader knows the order (src/account/row.rs). */
 enum total {
 	HARDIRQ_NS,
@@ -141,6 +138,16 @@ LAYOUT_AT(struct scratch, window_end, 280);
 LAYOUT_AT(struct scratch, received, 328);
 LAYOUT_AT(struct scratch, new_flows, 344);
 LAYOUT_AT(struct scratch, switches, 368);
+
+/* Functions of the network that run in softirqs of other kinds. */
+#define FUNCTIONS 8
+
+/* Set by the reader before loading. As it is here, all programs are whole: so they are tried one by one. */
+const volatile struct {
+	__u64 function[FUNCTIONS]; /* by address */
+	struct task_row fresh;     /* a row of nothing */
+	__u64 polls;               /* count polls too: one program at each tracepoint costs less than two */
+} config = { .polls = 1 };
 
 MAP(cpus, ARRAY, 1, __u32, struct scratch);
 

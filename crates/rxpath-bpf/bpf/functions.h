@@ -6,13 +6,6 @@
 #ifndef RXPATH_FUNCTIONS_H
 #define RXPATH_FUNCTIONS_H
 
-/* Functions of the network that run in softirqs of other kinds, by address; set by the reader before loading. */
-#define FUNCTIONS 8
-const volatile struct {
-	__u64 function[FUNCTIONS];
-	struct task_row fresh; /* a row of nothing */
-} config;
-
 static __always_inline bool is_network(__u64 function)
 {
 	for (int i = 0; i < FUNCTIONS; i++) {
@@ -47,7 +40,7 @@ static __always_inline void charge_function(struct scratch *s, __u64 now, __u64 
 /* The scratch of a CPU that is in a softirq of this kind and in no interrupt. */
 static __always_inline struct scratch *in_softirq(__u32 vector)
 {
-	struct scratch *s = counting();
+	struct scratch *s = in_window();
 
 	return s && s->soft_start && !s->hard_start && s->soft_vector == vector ? s : 0;
 }

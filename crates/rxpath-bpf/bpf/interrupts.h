@@ -5,6 +5,9 @@
 #ifndef RXPATH_INTERRUPTS_H
 #define RXPATH_INTERRUPTS_H
 
+/* No softirq yet since the window or turn began: an exit now belongs to a softirq that was already in progress. */
+#define NO_VECTOR 0xffffffff
+
 /* Only its own exit ends an interrupt: some begin inside another's. A vector's number in events is its index here. */
 enum vector {
 	LOCAL_TIMER,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * What the polls keep: a row for each CPU with the NAPIs that it polls most, rows of other NAPIs and of interrupt
- * lines, and events on request. The reader knows the layout (src/polls.rs).
+ * lines. The reader knows the layout (src/polls/row.rs).
  */
 #ifndef RXPATH_POLLS_H
 #define RXPATH_POLLS_H
@@ -9,12 +9,9 @@
 #include "layout.h"
 
 /* Powers of two, of which a mask makes a bound that every verifier follows; the kernel has 10 softirqs. */
-#define MAX_VECTORS 16
+#define POLLED_VECTORS 16
 #define POLL_BUCKETS 16
 #define TIME_BUCKETS 32
-
-/* No softirq yet in this duty cycle: an exit now belongs to a softirq that was already in progress. */
-#define NO_VECTOR 0xffffffff
 
 struct napi_row {
 	__u64 polls;
@@ -75,7 +72,7 @@ struct cpu_row {
 	__u64 turn_start; /* 0 where all is counted in one turn */
 	__u64 turn_hard;  /* hard_ns then */
 	__u64 unused[4];
-	struct softirq_row soft[MAX_VECTORS];
+	struct softirq_row soft[POLLED_VECTORS];
 	__u64 rx_ns[TIME_BUCKETS];  /* length of NET_RX runs */
 	__u64 gap_ns[TIME_BUCKETS]; /* from one device interrupt to the next */
 	__u64 work[POLL_BUCKETS];   /* packets of a poll */
@@ -101,28 +98,6 @@ struct irq_row {
 	char name[32];
 };
 
-enum event_kind {
-	IRQ_ENTRY,
-	IRQ_EXIT,
-	VECTOR_ENTRY,
-	VECTOR_EXIT,
-	SOFTIRQ_ENTRY,
-	SOFTIRQ_EXIT,
-	NAPI_POLL,
-};
-
-struct event {
-	__u64 ns;
-	__u32 cpu;
-	__u32 kind;
-	__u32 number; /* irq, vector or napi id */
-	__s32 work;
-	__s32 budget;
-	__u32 pid;
-	char comm[16];
-	char name[16]; /* device or handler */
-};
-
 LAYOUT(struct cpu_row, 2176);
 LAYOUT_AT(struct cpu_row, hard_ns, 32);
 LAYOUT_AT(struct cpu_row, polls, 64);
@@ -135,18 +110,11 @@ LAYOUT(struct napi_key, 16);
 LAYOUT(struct napi_row, 176);
 LAYOUT(struct irq_key, 8);
 LAYOUT(struct irq_row, 304);
-LAYOUT(struct event, 64);
 
-MAP(cpus, ARRAY, 1, __u32, struct cpu_row);
+MAP(polled, ARRAY, 1, __u32, struct cpu_row);
 
 MAP(napis, HASH, 8192, struct napi_key, struct napi_row);
 
 MAP(irqs, HASH, 8192, struct irq_key, struct irq_row);
-
-/* A page, unless events are requested: then the reader makes it larger. */
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096);
-} events SEC(".maps");
 
 #endif

@@ -25,6 +25,7 @@ use rxpath_host::read::procfs::stat;
 use rxpath_host::{HostError, Root};
 
 use crate::object::{Loaded, Sizes};
+use crate::polls;
 use crate::probe::Probe;
 use crate::room::Room;
 use crate::turns::{Around, Pace, PacketHooks};
@@ -133,12 +134,15 @@ impl Account {
     /// The same for a view that stays: with less room, and without flows. A reading has the tasks that ran since the one
     /// before it, see [`Reading::take_since`]: where processes are short, those of all time are many more.
     ///
+    /// In the turns of [`polls::PollRows`] its programs count polls too: one program at a tracepoint costs less than two.
+    ///
     /// **Errors** as [`Account::start`].
     pub fn live() -> Result<Self, HostError> {
         let (tasks, culprits) = (LIVE_TASKS.here()?, LIVE_CULPRITS.here()?);
         let [first, second] = FLOW_MAPS;
-        let sizes = [("tasks", tasks), ("culprits", culprits), (first, 1), (second, 1)];
-        let account = Self::sized(&Root::host().cpus(ONLINE)?, &sizes)?;
+        let mut sizes = vec![("tasks", tasks), ("culprits", culprits), (first, 1), (second, 1)];
+        sizes.extend(polls::sizes()?);
+        let account = Self::sized(&Root::host().cpus(ONLINE)?, &sizes, true)?;
         Ok(Self { culprits_crowd: culprits as usize / 2, is_live: true, ..account })
     }
 
@@ -146,10 +150,12 @@ impl Account {
     ///
     /// **Errors** as [`Account::start`].
     pub fn of(cpus: &CpuList, rows: u32) -> Result<Self, HostError> {
-        Self::sized(cpus, &[("tasks", rows)])
+        let mut sizes = vec![("tasks", rows)];
+        sizes.extend(polls::WITHOUT);
+        Self::sized(cpus, &sizes, false)
     }
 
-    fn sized(cpus: &CpuList, sizes: Sizes<'_>) -> Result<Self, HostError> {
+    fn sized(cpus: &CpuList, sizes: Sizes<'_>, has_polls: bool) -> Result<Self, HostError> {
         let root = Root::host();
         crate::can::can_time_softirqs(&root).require("account CPU time")?;
         let functions = functions::of_network(&root);
@@ -157,6 +163,7 @@ impl Account {
             functions.addresses().iter().flat_map(|address| address.to_ne_bytes()).collect();
         // And a row of nothing behind them.
         constants.resize(constants.len() + TASK_ROW_BYTES, 0);
+        constants.extend(u64::from(has_polls).to_ne_bytes());
         let mut loaded = Loaded::load(&SPEC, &constants, sizes)?;
         loaded.attach_some(&always())?;
         let cpus = cpus.0.clone();

@@ -72,8 +72,8 @@ pub struct ObjectSpec {
     pub packed: &'static [u8],
     /// Its programs.
     pub programs: &'static [ProgramSpec],
-    /// The map that has one entry for each possible CPU, when there is one.
-    pub per_cpu_map: Option<&'static str>,
+    /// The maps that have one entry for each possible CPU.
+    pub per_cpu_maps: &'static [&'static str],
     /// Its maps, as the reader decodes them.
     pub maps: &'static [MapSpec],
 }
@@ -85,7 +85,7 @@ macro_rules! compiled {
         let packed: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o.z"));
         #[cfg(not(feature = "bpf"))]
         let packed: &[u8] = &[];
-        ObjectSpec { name: $name, packed, programs: &[], per_cpu_map: None, maps: &[] }
+        ObjectSpec { name: $name, packed, programs: &[], per_cpu_maps: &[], maps: &[] }
     }};
 }
 pub(crate) use compiled;
@@ -183,7 +183,7 @@ mod tests {
 
     fn spec() -> ObjectSpec {
         let maps = &[MapSpec { name: "rows", key: 8, value: 24 }];
-        ObjectSpec { name: "some", packed: &[], programs: &[], per_cpu_map: None, maps }
+        ObjectSpec { name: "some", packed: &[], programs: &[], per_cpu_maps: &[], maps }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use read_hook::{ReadHook, Unread};
 use row::{add_row, lost, outlier};
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    per_cpu_map: Some("cpus"),
+    per_cpu_maps: &["cpus"],
     maps: &maps(56),
     programs: PROGRAMS,
     ..compiled!("stages")
@@ -30,7 +30,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
 
 /// The same for [`Pace::Every`]: more packets of a socket are followed one by one.
 pub(crate) static SPEC_EVERY: ObjectSpec = ObjectSpec {
-    per_cpu_map: Some("cpus"),
+    per_cpu_maps: &["cpus"],
     maps: &maps(2000),
     programs: PROGRAMS,
     ..compiled!("stages_every")

@@ -15,8 +15,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rxpath_bpf::account::row::{Charge, CpuWindow};
 use rxpath_bpf::account::{Account, Reading};
-use rxpath_bpf::filter::Filter;
-use rxpath_bpf::polls::{Polls, PollsReading};
+use rxpath_bpf::polls::{PollRows, PollsReading};
+use rxpath_bpf::probe::Probe;
 use rxpath_core::SchedClass;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::read::thread;
@@ -225,32 +225,35 @@ fn polls_of_a_pause_are_not_counted_and_softirqs_not_longer_than_their_turns() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4900)).unwrap()).unwrap();
-    let mut polls = Polls::start(&Filter::default(), false).unwrap();
-    polls.end_turn().unwrap();
-    polls.detach();
-    let before = polls.read().unwrap();
+    let (mut account, polls) = (Account::live().unwrap(), PollRows::all().unwrap());
+    let before = polls.read(account.loaded()).unwrap();
     let flood = Flood::start(&tx, 4900);
     until_arrived(&rx, 1_000);
     // why: the pause itself.
     sleep(PAUSE);
-    assert_eq!(polls.read().unwrap(), before, "nothing is counted in a pause");
+    let paused = polls.read(account.loaded()).unwrap();
+    assert_eq!(paused, before, "windows last, and no turn of polls has begun");
+    account.end_turn().unwrap();
+    account.detach();
     let received =
         |reading: &PollsReading| -> u64 { reading.cpus.iter().map(|cpu| cpu.packets).sum() };
     let mut turns = 0;
     // The flood may have no CPU in some.
-    while turns < 5 || received(&polls.read().unwrap()) == received(&before) {
+    while turns < 5 || received(&polls.read(account.loaded()).unwrap()) == received(&before) {
         assert!(turns < 100, "no packet in {turns} turns");
         turns += 1;
-        polls.attach().unwrap();
-        let turn = std::time::Instant::now();
-        let then = polls.read().unwrap();
-        polls.begin_turn().unwrap();
+        account.attach().unwrap();
+        let turn = Instant::now();
+        let then = polls.read(account.loaded()).unwrap();
+        account.begin_turn();
+        polls.begin_turn(account.loaded()).unwrap();
         // why: the turn itself.
         sleep(TURN);
-        polls.end_turn().unwrap();
+        polls.end_turn(account.loaded()).unwrap();
         let longest = turn.elapsed().as_nanos() as u64;
-        polls.detach();
-        let now = polls.read().unwrap();
+        account.end_turn().unwrap();
+        account.detach();
+        let now = polls.read(account.loaded()).unwrap();
         for (cpu, then) in now.cpus.iter().zip(&then.cpus) {
             let ns: Vec<u64> =
                 [cpu, then].map(|cpu| cpu.softirqs.iter().map(|softirq| softirq.ns).sum()).into();

@@ -2,6 +2,7 @@
 
 use crate::cost::COSTS;
 use crate::object::{ObjectSpec, ProgramSpec, compiled, map, program};
+use crate::polls::{self, LINES, NAPIS, POLLED};
 
 pub(super) const REQUIRED: bool = true;
 
@@ -14,6 +15,7 @@ pub(super) const END: &str = "end_window";
 /// `struct task_row`.
 pub(super) const TASK_ROW_BYTES: usize = 200;
 
+const BY_TURNS: &str = "duty-cycled counting";
 const PACING: &str = "TCP pacing timers: they are counted with other softirqs";
 const SMALL_QUEUES: &str = "TCP small queues: they are counted with other softirqs";
 const TIMER: &str = "timer interrupts: their time is charged to the interrupted task (x86 names them by vector only)";
@@ -21,18 +23,23 @@ const IPI: &str = "inter-processor interrupts (RPS sends them too): their time i
 
 /// The object, with the order in which its programs attach: exits before entries would be harmless too.
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
-    per_cpu_map: Some("cpus"),
+    per_cpu_maps: &["cpus", POLLED.name],
     maps: &[
         map("cpus", 4, 512),
         map("tasks", 24, TASK_ROW_BYTES as u32),
         map("culprits", 32, 40),
         map("flows", 48, 24),
         map("folded_flows", 48, 24),
+        POLLED,
+        NAPIS,
+        LINES,
         COSTS,
     ],
     programs: &[
         ProgramSpec { name: READ, hook: None, loses: "everything", required: REQUIRED },
-        ProgramSpec { name: END, hook: None, loses: "duty-cycled counting", required: REQUIRED },
+        ProgramSpec { name: END, hook: None, loses: BY_TURNS, required: REQUIRED },
+        ProgramSpec { name: polls::BEGIN, hook: None, loses: BY_TURNS, required: REQUIRED },
+        ProgramSpec { name: polls::END, hook: None, loses: BY_TURNS, required: REQUIRED },
         program("sched/sched_switch", "everything: tasks cannot be distinguished", REQUIRED),
         program("irq/softirq_entry", "everything: no softirq is seen", REQUIRED),
         program("irq/softirq_exit", "everything: no softirq is seen", REQUIRED),

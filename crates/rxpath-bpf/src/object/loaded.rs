@@ -402,7 +402,7 @@ fn load_chosen(
     let cpus = libbpf_rs::num_possible_cpus().map_err(|e| refused(&what, &e))? as u32;
     for mut map in object.maps_mut() {
         let name = map.name().to_str().unwrap_or_default().to_owned();
-        if spec.per_cpu_map == Some(name.as_str()) {
+        if spec.per_cpu_maps.contains(&name.as_str()) {
             map.set_max_entries(cpus).map_err(|e| refused(&what, &e))?;
         }
         if let Some((_, entries)) = sizes.iter().find(|(of, _)| *of == name) {

@@ -20,7 +20,7 @@ use rxpath_bpf::account::calibrate::IrqCalibration;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::cost::own_cpu;
 use rxpath_bpf::filter::Filter;
-use rxpath_bpf::polls::{Polls, PollsReading};
+use rxpath_bpf::polls::{PollRows, PollsReading};
 use rxpath_bpf::probe::Probe;
 use rxpath_bpf::stages::{Pace, Stages};
 use rxpath_bpf::steal::{Steal, StealInputs, answer_of};
@@ -48,8 +48,9 @@ pub(super) use seen::Seen;
 /// The running probes and their last reading.
 #[derive(Debug)]
 pub struct Probes {
+    /// Counts polls too.
     account: Account,
-    polls: Polls,
+    polls: PollRows,
     drops: Dropping,
     stages: Option<Stages>,
     /// Probes that did not start, with the reason.
@@ -63,7 +64,7 @@ pub struct Probes {
     sizes: Sizes,
     meter: Meter,
     timing: Timing,
-    /// Of account, polls and stages.
+    /// Of account and stages.
     turns: Turning,
     /// Of entering and leaving an interrupt.
     irq_entry: IrqCalibration,
@@ -100,17 +101,16 @@ impl Probes {
         let mut unloaded = Vec::new();
         let mut keep = |what, error: HostError| unloaded.push(Unloaded::of(what, &error));
         // Loading takes much longer than putting into place, and what is in its place runs for each packet.
-        let mut polls = Polls::load(&all, false)?;
         let drops = Dropping::load(CPU_RATIO).map_err(|error| keep(DROP_PROBE, error)).ok();
         let stages = Stages::load(&all, Pace::OnCall);
         let mut account = Account::live()?;
-        // Without the others' programs in its interrupts.
+        // Before polls are counted, and without the others' programs in its interrupts.
         let irq_entry = irq_entry.calibration(&mut account);
-        polls.attach()?;
-        polls.begin()?;
+        let polls = PollRows::all()?;
+        polls.begin_turn(account.loaded())?;
         let stages = stages.and_then(Stages::started);
         let stages = stages.map_err(|error| keep(LATENCY_PROBE, error)).ok();
-        let (before, polled) = (account.read()?, polls.read()?);
+        let (before, polled) = (account.read()?, polls.read(account.loaded())?);
         let mut probes = Self {
             account,
             polls,
@@ -229,17 +229,16 @@ impl Probes {
     }
 
     fn begin_turn(&mut self) -> Result<(), HostError> {
-        let (account, polls) = (&mut self.account, &mut self.polls);
+        let (account, polls) = (&mut self.account, &self.polls);
         let stages = self.stages.as_mut().filter(|_| !self.without_latency);
         self.reads_until = None;
         self.turns.begin(|| {
             account.attach()?;
-            polls.attach()?;
             if let Some(stages) = stages {
                 stages.begin_turn();
             }
             account.begin_turn();
-            polls.begin_turn()
+            polls.begin_turn(account.loaded())
         })?;
         self.missing.remove(COUNTED);
         Ok(())
@@ -271,14 +270,13 @@ impl Probes {
     /// Counts nothing but drops any more, until the next turn. The programs go in the reverse order of attaching.
     fn stop(&mut self) {
         // The length of a turn was just taken: polls, whose times are divided by it, end first. CPU time has its own.
-        let ended = [self.polls.end_turn(), self.account.end_turn()];
+        let ended = [self.polls.end_turn(self.account.loaded()), self.account.end_turn()];
         if let Some(error) = ended.into_iter().find_map(Result::err) {
             self.missing.insert(COUNTED.into(), error.to_string());
         }
         if let Some(stages) = &mut self.stages {
             stages.end_turn();
         }
-        self.polls.detach();
         self.account.detach();
     }
 
@@ -376,7 +374,7 @@ impl Probes {
 
     /// Everything but drops.
     fn look(&mut self, sample: Sample) -> Result<(), HostError> {
-        let polled = self.polls.read()?;
+        let polled = self.polls.read(self.account.loaded())?;
         let latency = match self.stages.as_ref().filter(|_| !self.without_latency) {
             Some(probe) => {
                 self.ports.read(probe)?;

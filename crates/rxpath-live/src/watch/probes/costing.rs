@@ -65,8 +65,7 @@ impl Probes {
 
     /// The objects that run.
     fn parts(&self) -> Vec<Part<'_>> {
-        let mut parts =
-            vec![Part { probe: &self.account, group: 0 }, Part { probe: &self.polls, group: 0 }];
+        let mut parts = vec![Part { probe: &self.account, group: 0 }];
         parts.extend(self.stages.iter().map(|probe| Part { probe, group: 0 }));
         parts.extend(self.drops.probe().map(|probe| Part { probe: probe as &dyn Probe, group: 1 }));
         parts
@@ -81,8 +80,12 @@ impl Probes {
 
     /// What found no room in the maps of each so far.
     pub(super) fn lost(&self) -> Result<BTreeMap<&'static str, u64>, HostError> {
-        let of = |part: &Part<'_>| Ok((part.probe.name(), part.probe.lost()?));
-        self.parts().iter().map(of).collect()
+        let polls = self.polls.lost(self.account.loaded())?;
+        let mut lost = BTreeMap::from([("polls", polls)]);
+        for part in self.parts() {
+            lost.insert(part.probe.name(), part.probe.lost()?);
+        }
+        Ok(lost)
     }
 
     /// The same, as of the last window.
