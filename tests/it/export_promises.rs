@@ -19,6 +19,7 @@ const ROWS: [(&str, &[&str]); 18] = [
     ("memory or descriptors are short, or the kernel is busy", &[
         "loading_is_tried_again_while_what_is_short_may_come",
         "probes_that_cannot_be_attached_again_show_nothing_old_and_come_back",
+        "no_counter_falls_over_any_fault_that_one_machine_can_have",
         "each_wait_is_twice_the_one_before_up_to_half_an_hour",
         "programs_that_a_deep_look_cannot_attach_are_attached_by_the_next",
         "a_program_that_is_refused_its_place_again_and_again_is_said_once",

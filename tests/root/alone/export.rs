@@ -7,7 +7,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ impl Running {
     }
 
     /// And what it says before its address.
-    fn told(mut command: Command) -> (Self, String) {
+    pub(super) fn told(mut command: Command) -> (Self, String) {
         command.args(["--interval", "200ms"]);
         if !command.get_args().any(|word| word == "--check-every") {
             command.args(["--check-every", "0s"]);
@@ -110,35 +110,63 @@ impl Running {
 }
 
 /// A control group of version 2 with a process that is busy; both go with it.
-struct Group {
+pub(super) struct Group {
     mount: tempfile::TempDir,
     name: String,
     victim: Child,
 }
 
 impl Group {
-    fn of_a_busy_process() -> Self {
+    pub(super) fn of_a_busy_process() -> Self {
         let mount = tempfile::tempdir().unwrap();
         let flags = nix::mount::MsFlags::empty();
         let kind = Some("cgroup2");
         nix::mount::mount(kind, mount.path(), kind, flags, None::<&str>).unwrap();
         let name = format!("rxp-{}.service", random_id());
-        let dir = mount.path().join(&name);
-        fs::create_dir(&dir).unwrap();
-        let victim = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        fs::write(dir.join("cgroup.procs"), victim.id().to_string()).unwrap();
+        let victim = busy_in(&mount.path().join(&name));
         Self { mount, name, victim }
+    }
+
+    /// Ends and starts again, as a service does: the kernel gives a new group of the same name another id.
+    pub(super) fn restart(&mut self) {
+        self.end();
+        self.victim = busy_in(&self.dir());
+    }
+
+    /// The series of the time that is taken from it in this way.
+    pub(super) fn stolen(&self, by: &str) -> String {
+        let name = &self.name;
+        format!(
+            "rxpath_cpu_stolen_seconds_total{{by=\"{by}\",victim=\"{name}\",victim_kind=\"unit\"}}"
+        )
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.mount.path().join(&self.name)
+    }
+
+    fn end(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+        let dir = self.dir();
+        until("the group is empty", || fs::remove_dir(&dir).is_ok());
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let _ = self.victim.kill();
-        let _ = self.victim.wait();
-        let dir = self.mount.path().join(&self.name);
-        until("the group is empty", || fs::remove_dir(&dir).is_ok());
+        self.end();
         let _ = nix::mount::umount(self.mount.path());
     }
+}
+
+/// A busy process in a new group. On a page that does not escape its name, a line has no number.
+fn busy_in(group: &Path) -> Child {
+    const SCRIPT: &str = "printf %s \"$0\" >/proc/$$/comm; while :; do :; done";
+    fs::create_dir(group).unwrap();
+    let victim = Command::new("sh").args(["-c", SCRIPT, "evil \n\"} 2\\"]).spawn().unwrap();
+    fs::write(group.join("cgroup.procs"), victim.id().to_string()).unwrap();
+    victim
 }
 
 /// The path of a namespace is measured by an exporter whose port is where it was started.
@@ -162,10 +190,7 @@ fn the_time_taken_from_a_service_is_its_own_and_all_rows_add_up() {
     let Some(_bed) = Bed::with_bpf() else { return };
     let group = Group::of_a_busy_process();
     let running = Running::start(Command::new(env!("CARGO_BIN_EXE_rxpath")));
-    let series = format!(
-        "rxpath_cpu_stolen_seconds_total{{by=\"hardirq\",victim=\"{}\",victim_kind=\"unit\"}}",
-        group.name
-    );
+    let series = group.stolen("hardirq");
     until("timer interrupts take time from it", || running.value(&series) > Some(0.0));
     let page = running.page();
     let sum = |family: &str, label: &str| -> f64 {
@@ -190,10 +215,7 @@ fn the_entry_of_interrupts_is_an_estimate_of_its_own_and_says_from_what() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(["export", "--irq-entry", "5us"]);
     let running = Running::of(command);
-    let series = format!(
-        "rxpath_cpu_stolen_seconds_total{{by=\"irq_entry\",victim=\"{}\",victim_kind=\"unit\"}}",
-        group.name
-    );
+    let series = group.stolen("irq_entry");
     until("the entries of timer interrupts count", || running.value(&series) > Some(0.0));
     let page = running.page();
     let cost = running.value("rxpath_irq_entry_estimated_seconds{source=\"given\"}");
