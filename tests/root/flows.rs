@@ -3,6 +3,11 @@
 use crate::bed::{may_run, tried};
 use crate::experiment::{Ended, run};
 
+/// Whether each flow was seen on a CPU: what a busy softirq thread delivers too late for its probe has none.
+pub fn are_seen(trials: &[Ended]) -> bool {
+    trials.iter().flat_map(|trial| &trial.flow_cpus).all(|flow| flow.cpu.is_some())
+}
+
 const FLOWS: [&str; 4] =
     ["load.source_port=40000", "load.flows=8", "lab.addresses=2", "load.rate=20k"];
 
@@ -14,11 +19,7 @@ fn every_flow_of_an_unconnected_sender_is_seen_on_a_cpu_of_the_rps_mask() {
     for (mask, allowed) in [("1", vec![1]), ("0-1", vec![0, 1])] {
         let rps = format!("lab.rps_cpus={mask}");
         let sets = [FLOWS.as_slice(), &["load.unconnected=true", &rps]].concat();
-        // What a busy softirq thread delivers too late for its probe has no CPU.
-        let are_seen = |trials: &Vec<Ended>| {
-            trials.iter().flat_map(|trial| &trial.flow_cpus).all(|flow| flow.cpu.is_some())
-        };
-        for trial in tried(|| run("loss-none", &sets), are_seen) {
+        for trial in tried(|| run("loss-none", &sets), |trials| are_seen(trials)) {
             assert_eq!(trial.flow_cpus.len(), 16, "8 ports to 2 addresses");
             for flow in &trial.flow_cpus {
                 assert!(flow.cpu.is_some_and(|cpu| allowed.contains(&cpu)), "{mask}: {flow:?}");

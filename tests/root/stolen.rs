@@ -12,6 +12,7 @@ use rxpath_record::stolen::{StolenCpuTime, VictimRecord};
 use crate::bed::tried;
 use crate::bundled::{SMALLEST, holds};
 use crate::experiment::run_bundled;
+use crate::flows::are_seen;
 use crate::skip::skip;
 
 fn can_run() -> bool {
@@ -40,8 +41,9 @@ fn run_with(scenario: &str, sets: &[&str]) -> Option<Manifest> {
     // What was not delivered in a window has no cost: a sender may have no CPU in one. These two send next to nothing.
     let is_light = ["steal-idle", "steal-openssl"].contains(&scenario);
     let is_moving = |trial: &Trial| is_light || trial.evidence.delivered_pps > 0.0;
-    let are_moving = |manifest: &Manifest| manifest.trials.iter().all(is_moving);
-    can_run().then(|| tried(|| run_bundled(scenario, sets), are_moving)).inspect(|manifest| {
+    let is_whole =
+        |manifest: &Manifest| manifest.trials.iter().all(is_moving) && are_seen(&manifest.trials);
+    can_run().then(|| tried(|| run_bundled(scenario, sets), is_whole)).inspect(|manifest| {
         holds(manifest);
         manifest.trials.iter().for_each(adds_up);
     })

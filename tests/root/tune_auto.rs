@@ -46,21 +46,15 @@ fn search(arena: &Arena, out: &str, words: &[&str]) -> Run {
     Run::start(command, arena.path(out))
 }
 
-/// How a search ended, if it ended as one may: with something kept, or on a disturbed machine without a proof, or with one that
-/// fresh pairs did not confirm.
+/// How a search ended, what it found, and what it printed. One whose first trial cannot be compared prints nothing: then its
+/// message stands for what it found.
 fn judged(run: Run) -> (Option<i32>, Value, String) {
     let ended = run.wait();
     let code = ended.status.code();
-    assert!(matches!(code, Some(0 | 1 | 4)), "{code:?}: {}", ended.stderr);
+    if ended.stdout.is_empty() {
+        return (code, ended.stderr.into(), ended.stdout);
+    }
     let found = schema::result("tune-auto", &ended.stdout)["found"].take();
-    let outcome = (code, found["ended"].as_str().unwrap());
-    let is_known = matches!(
-        outcome,
-        (Some(0), "kept")
-            | (Some(1), "nothing-proven")
-            | (Some(4), "not-confirmed" | "guard-not-shown")
-    );
-    assert!(is_known, "{outcome:?}: {}", ended.stderr);
     assert_eq!(code == Some(0), !names(&found["kept"]).is_empty(), "{found}");
     (code, found, ended.stdout)
 }
@@ -69,12 +63,12 @@ fn judged(run: Run) -> (Option<i32>, Value, String) {
 fn proven(search: impl Fn() -> Run, wanted: &str) -> String {
     let keeps = |found: &Value| names(&found["kept"]).contains(&wanted.to_owned());
     let (code, found, printed) = tried(|| judged(search()), |(_, found, _)| keeps(found));
-    assert!(code == Some(0) && keeps(&found), "{found}");
+    assert!(code == Some(0) && keeps(&found), "{code:?}: {found}");
     printed
 }
 
 fn names(list: &Value) -> Vec<String> {
-    let all = list.as_array().unwrap().iter();
+    let all = list.as_array().into_iter().flatten();
     all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -155,10 +149,11 @@ fn where_nothing_is_lost_nothing_is_kept() {
     let arena = Arena::new();
     let words = ["--set", "serve.rcvbuf=1MiB", "--budget", "60s"];
     // Chance, or what else this machine does, proves something in one search of twenty. Fresh pairs seldom confirm it, and not
-    // three times in a row.
+    // three times in a row. A sender without a CPU in three trials ends a search before (5).
+    let is_unproven = |code: Option<i32>| matches!(code, Some(1 | 4));
     let (code, found, _) =
-        tried(|| judged(search(&arena, "sound", &words)), |(code, ..)| *code != Some(0));
-    assert_ne!(code, Some(0), "{found}");
+        tried(|| judged(search(&arena, "sound", &words)), |(code, ..)| is_unproven(*code));
+    assert!(is_unproven(code), "{code:?}: {found}");
     arena.assert_clean("after a search");
 }
 

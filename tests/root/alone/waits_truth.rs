@@ -119,7 +119,11 @@ fn differs(
         own.join().unwrap()
     });
     let result = trace.end();
-    assert_eq!(waits.len() as u32, bursts * burst, "all are read");
+    let sent = bursts * burst;
+    if waits.len() as u32 != sent {
+        // A softirq thread without a CPU delivers late, and drops what a full backlog has no room for.
+        return Some(format!("{} of {sent} are read", waits.len()));
+    }
     difference(&waits, stage(&result, "socket-to-read"))
 }
 
