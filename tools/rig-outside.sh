@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154  # variables of rig.sh
 
-# Keys, addresses and the clock of the machine. Its command only says that all units were started.
+# Keys, addresses and the clock of the machine, and `adjtimex` for it. Its command only says that all units were started.
 outside_prepare() {
 	files=$tree/files
 	mkdir -p "$files/root/.ssh" "$files/etc/ssh" "$work/bin"
@@ -10,6 +10,9 @@ outside_prepare() {
 	ssh-keygen -q -t ed25519 -N "" -f "$work/id"
 	ssh-keygen -q -t ed25519 -N "" -f "$files/etc/ssh/ssh_host_ed25519_key"
 	cp "$work/id.pub" "$files/root/.ssh/authorized_keys"
+	# It sets the clock of the machine later, too.
+	mkdir -p "$files/usr/local/bin"
+	cp "$tree/bin/busybox" "$files/usr/local/bin/adjtimex"
 	echo 'systemctl is-system-running --wait >/dev/null; echo @@rig-up; exec sleep infinity' >"$tree/command"
 	# The last byte of the address that QEMU gives the first NIC is 56 hex. A frequency of 65536 is 1 ppm.
 	cat >"$tree/prepare" <<-END

@@ -13,7 +13,7 @@
 # With --outside the machine is a host with systemd and sshd, of this distribution's packages, and the command runs here while it
 # is up: as root in a network namespace in which tap1 (10.79.1.1/24) is the other end of the first NIC (10.79.1.2), tap2
 # (10.79.2.1/24) that of the second, and so on. `ssh guest1.lab`, `ssh guest2.lab`.. log in as root. With --drift the clock of the
-# machine runs so many ppm fast.
+# machine runs so many ppm fast; `adjtimex` of busybox is in it, to change that.
 # Exit 125: the machine can't be had here, and why; every other status may be the command's. RIG_TIMEOUT_S: seconds after which
 # the machine is ended (3600). RIG_ACCEL=kvm: with KVM.
 set -eu

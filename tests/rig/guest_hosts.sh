@@ -2,7 +2,8 @@
 # Experiments with a machine that is up, from the other end of its NICs: tools/rig.sh runs it with --outside, guest1 is an igb and
 # guest2 a virtio_net. ssh comes by the NIC that is not measured. Prints for each NIC what the check of the hosts says with the
 # program $1, and what a run says of which every other second's frames are lost on the wire. For the igb also a quiet run, one with
-# more datagrams than the machine takes, and one from there. And what is in the machine before and after all of them.
+# more datagrams than the machine takes, and one from there, and 20 short ones with the clock of the machine 500 ppm fast and 500 ppm
+# slow in turn. And what is in the machine before and after all of them.
 # The virtio_net of QEMU 10 gets no such load: it receives nothing any more after one.
 set -u
 rxpath=$1
@@ -23,7 +24,7 @@ inventory() {
 		addr = ["10.79.$1.2"]
 	END
 }
-# scenario RATE, MEASURE, RCVBUF
+# scenario RATE, MEASURE, RCVBUF, RAMP AND LONGEST SETTLE
 scenario() {
 	cat <<-END
 		question = "Where do datagrams between two kernels go?"
@@ -32,8 +33,8 @@ scenario() {
 		[serve]
 		rcvbuf = "$3"
 		[trials]
-		ramp = "1s"
-		settle = "1s"
+		ramp = "$4"
+		settle = "$4"
 		measure = "$2"
 		max_blocks = 1
 		aa = false
@@ -85,8 +86,9 @@ astray() {
 	cat "$1.said"
 }
 
-scenario 500 12s 1MiB >few.toml
-scenario 20k 4s 64KiB >many.toml
+scenario 500 12s 1MiB 1s >few.toml
+scenario 20k 4s 64KiB 1s >many.toml
+scenario 500 1s 1MiB 100ms >short.toml
 inventory 1 2 sender receiver >igb.toml
 inventory 2 1 sender receiver >virtio_net.toml
 inventory 1 2 receiver sender >back.toml
@@ -98,5 +100,12 @@ ran many many igb
 astray 'igb astray' igb 1
 astray 'virtio_net astray' virtio_net 2
 ran back few back
+for round in $(seq 20); do
+	ppm=500
+	[ $((round % 2)) = 1 ] || ppm=-500
+	# A frequency of 65536 is 1 ppm.
+	ssh guest2.lab adjtimex -q -f $((ppm * 65536)) || exit 1
+	ran "slewed $round" short igb
+done
 inside after
 echo @@end
