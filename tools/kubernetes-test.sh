@@ -1,24 +1,25 @@
 #!/bin/sh
-# The chart: lint, strict schemas of Kubernetes, wrong values; then the real program under the settings of the container.
+# The chart: lint, strict schemas of Kubernetes, wrong values; then the image in containerd, under the settings of the container.
 # Usage: tools/kubernetes-test.sh RXPATH [--write]
 #   --write  writes deploy/kubernetes/rxpath.yaml again from the chart, and ends
-# The second part needs root. No kubelet runs here: namespaces, capabilities, user and read-only root are made by hand.
+# The second part needs root. No kubelet runs here: crictl asks containerd for what the kubelet would ask.
 set -eu
 cd "$(dirname "$0")/.."
 rxpath=$(realpath "${1:?the built program}")
 helm=target/kube-tools/bin/helm
 validate=target/kube-tools/bin/kubernetes-validate
+crictl=target/kube-tools/bin/crictl
 chart=deploy/helm/rxpath
 manifest=deploy/kubernetes/rxpath.yaml
-for program in $helm $validate setpriv unshare; do
+for program in $helm $validate $crictl containerd runc unshare; do
 	command -v $program >/dev/null || { echo "kubernetes-test: $program is missing: tools/setup.sh kubernetes" >&2; exit 3; }
 done
 dir=$(mktemp -d)
-daemons=
 pod=
+# The parent of the groups of the exporter's pods.
+parent=rxpath-test-$$
 clean() {
-	for pid in $daemons; do kill -KILL "$pid" 2>/dev/null || true; done
-	wait
+	find /sys/fs/cgroup -mindepth 1 -depth -type d -path "*/$parent*" -exec rmdir {} + 2>/dev/null || true
 	# A group can be removed once its processes have ended.
 	if [ -n "$pod" ] && [ -d "$pod" ]; then
 		tries=0
@@ -75,26 +76,32 @@ done
 echo 'kubernetes-test: the chart is valid for 1.30 and 1.37, and refuses wrong values'
 
 [ "$(id -u)" = 0 ] || { echo 'kubernetes-test: root is needed for the rest' >&2; exit 3; }
-# What the container has is read from the manifest: words of its args and its capabilities. Windows are shorter here, and the
-# budget allows them.
-args=$(sed -n '/^ *args:/,/^ *env:/s/^ *- //p' $manifest | sed 's/\$(NODE_IP)/127.0.0.1/; s/--interval=.*/--interval=1s/; s/--budget=.*/--budget=50%/; s/--allow-remote//' | tr '\n' ' ')
-added=$(sed -n 's/^ *add: \[\(.*\)\]/\1/p' $manifest | tr -d ' ' | tr 'A-Z,' 'a-z\n' | sed 's/^/+/' | paste -sd, -)
-[ "$added" = +bpf,+perfmon ] || fails "capabilities of the manifest: $added"
-grep -q 'mountPath: /sys/fs/cgroup' $manifest || fails 'the manifest mounts no groups'
-
-# The root of the image; its only compressed blob is its layer.
-root=$dir/root
-mkdir -p "$root" "$dir/image"
-RXPATH_IMAGE=$dir/image.tar deploy/image/build.sh rxpath:test "$rxpath" >/dev/null
-tar -C "$dir/image" -xf "$dir/image.tar"
-for blob in "$dir"/image/blobs/sha256/*; do
-	if gzip -t "$blob" 2>/dev/null; then tar -C "$root" -xzf "$blob"; fi
-done
-mkdir "$root/proc" "$root/sys" "$root/tmp"
-# The part of the container's runtime: it gives up capabilities after it has changed the root.
-mkdir "$root/runtime"
-cp "$(command -v setpriv)" "$root/runtime/setpriv"
-for library in $(ldd "$root/runtime/setpriv" | grep -o '/[^ :]*' | grep -v "$root/" || true); do [ -e "$root$library" ] || install -D "$library" "$root$library"; done
+# What the kubelet would ask for. Windows are shorter here, and the budget allows them.
+asks() {
+	mkdir "$dir/$1"
+	target/kube-tools/bin/python tools/kubernetes-cri.py "$dir/$1" "$parent" --interval=1s --budget=50%
+}
+asks pods <$manifest
+template --set podNames=false | asks no-groups
+image=$(sed -n 's/^ *image: "\(.*\)"$/\1/p' $manifest)
+RXPATH_IMAGE=$dir/image.tar deploy/image/build.sh "$image" "$rxpath" >/dev/null
+# Of each pod a process that waits.
+echo 'int pause(void); int main(void) { for (;;) pause(); }' | "${CC:-cc}" -xc -static -o "$dir/pause" -
+RXPATH_IMAGE=$dir/pause.tar deploy/image/build.sh registry.invalid/pause:1 "$dir/pause" >/dev/null 2>&1
+# Nothing of a containerd that runs here is used. It may lack CAP_SYS_RESOURCE, without which scores cannot be lowered.
+cat >"$dir/containerd.toml" <<TOML
+version = 2
+root = "$dir/containerd"
+state = "$dir/state"
+[grpc]
+  address = "$dir/containerd.sock"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "$dir/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "registry.invalid/pause:1"
+  restrict_oom_score_adj = true
+TOML
+printf 'runtime-endpoint: unix://%s\nimage-endpoint: unix://%s\ntimeout: 30\n' "$dir/containerd.sock" "$dir/containerd.sock" >"$dir/crictl.yaml"
 
 uid=8e2f1c7a-5b60-4d3e-9a41-$(printf %012x $$)
 for tree in /sys/fs/cgroup /sys/fs/cgroup/unified; do [ ! -e $tree/cgroup.procs ] || [ ! -e $tree/cgroup.controllers ] || unified=$tree; done
@@ -102,49 +109,56 @@ slice=kubepods-burstable-pod$(echo "$uid" | tr - _).slice
 pod=${unified:?no version 2 of control groups}/kubepods.slice/kubepods-burstable.slice/$slice
 mkdir -p "$pod"
 
-cat >"$dir/container.sh" <<'CONTAINER'
-set -eu
-root=$1 capabilities=$2 groups=$3
-shift 3
-mount --bind "$root" "$root"
-mount -t proc proc "$root/proc"
-mount -t sysfs -o ro sysfs "$root/sys"
-# The mount of the manifest. Where version 2 is below it (on a node with both), that is part of it.
-if [ "$groups" = groups ]; then
-	mount --rbind /sys/fs/cgroup "$root/sys/fs/cgroup"
-	mount -o remount,ro,bind "$root/sys/fs/cgroup"
-fi
-mount -o remount,ro,bind "$root"
-if touch "$root/tmp/file" 2>/dev/null; then echo 'the root can be written' >&2; exit 1; fi
-exec chroot "$root" /runtime/setpriv --reuid 0 --regid 0 --clear-groups --bounding-set "-all,$capabilities" --inh-caps -all --no-new-privs "$@"
-CONTAINER
 # Runs as the node: a network namespace of its own, with traffic.
 cat >"$dir/node.sh" <<'NODE'
 set -eu
-dir=$1 rxpath=$2 pod=$3 uid=$4 capabilities=$5 args=$6
+dir=$1 rxpath=$2 pod=$3 uid=$4
 ip link set lo up
 daemons=
-trap 'for pid in $daemons; do kill -KILL $pid 2>/dev/null || true; done' EXIT
-"$rxpath" serve udp 127.0.0.1:9000 -d 60s >/dev/null 2>&1 & daemons="$daemons $!"
-"$rxpath" load udp 127.0.0.1:9000 --rate 5k -d 60s >/dev/null 2>&1 & daemons="$daemons $!"
+crictl() { target/kube-tools/bin/crictl --config "$dir/crictl.yaml" "$@"; }
+clean() {
+	crictl rmp --all --force >/dev/null 2>&1 || true
+	for pid in $daemons; do kill -KILL $pid 2>/dev/null || true; done
+	wait 2>/dev/null
+}
+trap clean EXIT
+containerd --config "$dir/containerd.toml" >"$dir/containerd.log" 2>&1 & daemons="$daemons $!"
+tries=0
+until crictl version >"$dir/version" 2>&1; do
+	tries=$((tries + 1))
+	[ $tries -lt 100 ] || { cat "$dir/version" "$dir/containerd.log" >&2; exit 1; }
+	# why: the pace of looking; the count above ends it.
+	sleep 0.2
+done
+for archive in image pause; do ctr --address "$dir/containerd.sock" --namespace k8s.io images import "$dir/$archive.tar" >/dev/null; done
+"$rxpath" serve udp 127.0.0.1:9000 -d 120s >/dev/null 2>&1 & daemons="$daemons $!"
+# Port 9000; a sender without a server ends.
+tries=0
+until grep -q ':2328 ' /proc/net/udp; do
+	tries=$((tries + 1))
+	[ $tries -lt 100 ] || { echo 'kubernetes-test: no server of the traffic' >&2; exit 1; }
+	# why: the pace of looking; the count above ends it.
+	sleep 0.1
+done
+"$rxpath" load udp 127.0.0.1:9000 --rate 5k -d 120s >/dev/null 2>&1 & daemons="$daemons $!"
 # The pod: a loop, from which interrupts take time on any machine. Its name is its own.
 printf '#!/bin/sh\necho $$ >"$1/cgroup.procs"\nwhile :; do :; done\n' >"$dir/podloop"
 chmod +x "$dir/podloop"
 "$dir/podloop" "$pod" & daemons="$daemons $!"
 fetch() { bash -c 'exec 3<>/dev/tcp/127.0.0.1/10077; printf "GET %s HTTP/1.0\r\n\r\n" "$1" >&3; cat <&3' sh "$1" 2>/dev/null; }
-# container NAME GROUPS: starts it with or without the groups of the node, waits for five windows, leaves the page.
+# container NAME: starts it, waits for five windows, leaves the page.
 container() {
 	name=$1
-	# shellcheck disable=SC2086  # words
-	unshare --mount --uts --ipc --cgroup --pid --fork --kill-child sh "$dir/container.sh" "$dir/root" "$capabilities" "$2" /usr/bin/rxpath $args >"$dir/$name.log" 2>&1 &
-	pid=$!
-	daemons="$daemons $pid"
+	sandbox=$(crictl runp "$dir/$name/sandbox.json")
+	container=$(crictl create --no-pull "$sandbox" "$dir/$name/container.json" "$dir/$name/sandbox.json")
+	crictl start "$container" >/dev/null
 	tries=0
 	until fetch /metrics >"$dir/$name.prom" && grep -q '^rxpath_window_seconds_total [5-9]' "$dir/$name.prom"; do
 		tries=$((tries + 1))
-		[ $tries -lt 100 ] || { cat "$dir/$name.log" "$dir/$name.prom" >&2; echo "kubernetes-test: $name: no windows" >&2; exit 1; }
+		[ $tries -lt 100 ] || { cat "$dir/$name/rxpath.log" "$dir/$name.prom" >&2; echo "kubernetes-test: $name: no windows" >&2; exit 1; }
 		sleep 0.2
 	done
+	# What the kubelet's probes ask.
 	fetch /-/healthy | grep -q '^HTTP/1.[01] 200' || { echo "kubernetes-test: $name: not healthy" >&2; exit 1; }
 }
 is_pod='^rxpath_cpu_stolen_seconds_total{.*victim="'$uid'"'
@@ -160,9 +174,10 @@ until_page() {
 		fetch /metrics >"$dir/pods.prom"
 	done
 }
-container pods groups
-child=$(cat "/proc/$pid/task/$pid/children")
-cat "/proc/${child% }/status" >"$dir/status"
+container pods
+pid=$(crictl inspect --output go-template --template '{{.info.pid}}' "$container")
+cat "/proc/$pid/status" >"$dir/status"
+cat "/proc/$pid/mountinfo" >"$dir/mounts"
 # Both have series of their own after two windows in which they were among the first. What was before is not theirs.
 have_series() { stolen "$dir/pods.prom" | awk '{ exit !($1 > 0 && $2 > 0) }'; }
 until_page have_series
@@ -171,20 +186,31 @@ windows=$(awk '/^rxpath_window_seconds_total / { print $2 }' "$dir/pods.prom")
 are_later() { awk -v from="$windows" '/^rxpath_window_seconds_total / { exit !($2 > from + 10) }' "$dir/pods.prom"; }
 until_page are_later
 echo "$before $(stolen "$dir/pods.prom")" >"$dir/stolen"
-kill -TERM "${child% }"
-wait "$pid" || true
+# As long as the kubelet waits.
+crictl stop --timeout 5 "$container" >/dev/null
+crictl inspect --output go-template --template '{{.status.exitCode}}' "$container" >"$dir/exit"
+crictl rmp --force "$sandbox" >/dev/null
 # Without the groups of the node.
-container no-groups none
+container no-groups
 grep -q '^rxpath_cpu_stolen_seconds_total{.*victim="other".* [0-9.e-]*[1-9]' "$dir/no-groups.prom" || { echo 'kubernetes-test: no-groups: no stolen time' >&2; exit 1; }
-if grep -q "$is_pod" "$dir/no-groups.prom"; then echo named; else echo unnamed; fi >"$dir/no-groups"
+if grep -q "$is_pod" "$dir/no-groups.prom"; then echo named; else echo unnamed; fi >"$dir/named"
 NODE
-unshare --net --mount bash "$dir/node.sh" "$dir" "$rxpath" "$pod" "$uid" "$added" "$args" || fails 'under the settings of the container'
+unshare --net --mount bash "$dir/node.sh" "$dir" "$rxpath" "$pod" "$uid" || fails 'under the settings of the container'
+# has NAME VALUE: a line of the status of the exporter.
+has() { grep -q "^$1:[[:space:]]*$2\$" "$dir/status" || fails "$1 is not $2: $(grep "^$1:" "$dir/status")"; }
+# Its bounding set is CAP_PERFMON and CAP_BPF, and a filter of system calls is on.
+has CapBnd 000000c000000000
+has NoNewPrivs 1
+has Seccomp 2
+awk '$5 == "/" { root = $6 } $5 == "/sys/fs/cgroup" { groups = $6 } END { exit !(root ~ /^ro(,|$)/ && groups ~ /^ro(,|$)/) }' "$dir/mounts" || fails "the root or the groups can be written: $(cat "$dir/mounts")"
+# 137: it did not end on SIGTERM.
+[ "$(cat "$dir/exit")" != 137 ] || fails 'it did not end in 5 s'
 for set in CapInh CapPrm CapEff CapAmb; do
 	grep -q "^$set:.0000000000000000" "$dir/status" || { grep ^Cap "$dir/status" >&2; fails "$set is not empty while it serves"; }
 done
 grep -q '^rxpath_probe_up 1' "$dir/pods.prom" || fails 'no probes'
 # What was taken from the loop, in the same windows, by name and by its pod.
 share=$(awk '{ printf "%.1f", 100 * ($3 - $1) / ($4 - $2); exit !($4 > $2 && $3 - $1 > 0.9 * ($4 - $2)) }' "$dir/stolen") || fails "of the time stolen from the pod only ${share:-none} % is the pod's: $(cat "$dir/stolen")"
-grep -q unnamed "$dir/no-groups" || fails 'names of pods without /sys/fs/cgroup of the node: the chart asks for too much'
-echo "kubernetes-test: user 0 with $added, own process ids, read-only root: probes run, $share % of what is stolen from a pod is under its uid, and no capability is left while it serves"
+grep -q unnamed "$dir/named" || fails 'names of pods without /sys/fs/cgroup of the node: the chart asks for too much'
+echo "kubernetes-test: containerd $(awk '/^RuntimeVersion/ { print $2 }' "$dir/version") with the seccomp profile RuntimeDefault: probes run, $share % of what is stolen from a pod is under its uid, and no capability is left while it serves"
 echo 'kubernetes-test: without /sys/fs/cgroup of the node no pod is named'
