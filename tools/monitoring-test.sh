@@ -44,7 +44,6 @@ grep -q convert_classic_histograms_to_nhcb "$work/prometheus.yml" || fails 'the 
 quietly "$tools/promtool" check config "$work/prometheus.yml"
 # Packets for the histograms.
 "$rxpath" serve udp 127.0.0.1:9000 -d 120s >/dev/null 2>&1 & pids="$pids $!"
-"$rxpath" load udp 127.0.0.1:9000 --rate 5k -d 120s >/dev/null 2>&1 & pids="$pids $!"
 "$rxpath" export --listen 127.0.0.1:10077 --interval 1s --budget 50% >"$work/export.log" 2>&1 & pids="$pids $!"
 "$tools/prometheus" --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/data" --web.listen-address=127.0.0.1:9090 >"$work/prometheus.log" 2>&1 & pids="$pids $!"
 # until_answer QUERY: its answer is not empty, within 60 s.
@@ -58,6 +57,8 @@ until_answer() {
 	done
 }
 until_answer 'up == 1'
+# A sender without a server ends. The server has begun by now.
+"$rxpath" load udp 127.0.0.1:9000 --rate 5k -d 120s >/dev/null 2>&1 & pids="$pids $!"
 # A native series, with the number of packets of the classic one, which is kept.
 until_answer 'histogram_count(sum(rate(rxpath_stage_latency_seconds[30s]))) > 0'
 until_answer 'histogram_quantile(0.99, sum by (le) (rate(rxpath_stage_latency_seconds_bucket[30s]))) > 0'
