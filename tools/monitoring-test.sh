@@ -59,7 +59,7 @@ until_answer() {
 until_answer 'up == 1'
 # A sender without a server ends. The server has begun by now.
 "$rxpath" load udp 127.0.0.1:9000 --rate 5k -d 120s >/dev/null 2>&1 & pids="$pids $!"
-# A native series, with the number of packets of the classic one, which is kept.
+# The native series, and the classic ones, which are kept.
 until_answer 'histogram_count(sum(rate(rxpath_stage_latency_seconds[30s]))) > 0'
 until_answer 'histogram_quantile(0.99, sum by (le) (rate(rxpath_stage_latency_seconds_bucket[30s]))) > 0'
 until_answer 'instance:rxpath_agent_cpu:rate5m > 0'
