@@ -17,6 +17,7 @@ pub mod pace;
 pub mod pool;
 mod ports;
 pub mod quantiles;
+mod schedule;
 mod slab;
 pub mod stall;
 pub mod tally;

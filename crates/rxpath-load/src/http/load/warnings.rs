@@ -10,9 +10,8 @@ use crate::http::load::result::LoadResult;
 use crate::http::load::target::PORTS_CURE;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::ports;
+use crate::schedule::{KEPT_RATIO, not_kept};
 
-/// A schedule counts as kept from this share on.
-const KEPT_RATIO: f64 = 0.995;
 /// Two times this close count as equal.
 const NEAR_RATIO: f64 = 0.05;
 /// If a thread waited for a CPU for this share of the time, the result measures the scheduler.
@@ -46,7 +45,7 @@ pub(super) fn limit(result: &LoadResult, settings: &LoadSettings) -> Limit {
         let evidence = format!("{busy}; all {connections} connections waited for replies");
         return Limit::new(Who::NotHere, evidence);
     };
-    let kept = result.requests_total as f64 / result.target_requests_total.max(1) as f64;
+    let kept = kept(result);
     let percent = 100.0 * kept;
     if kept >= KEPT_RATIO {
         let evidence = format!("{percent:.2} % of {target_rps} requests/s answered");
@@ -65,6 +64,11 @@ pub(super) fn limit(result: &LoadResult, settings: &LoadSettings) -> Limit {
     }
     let why = format!("all {connections} connections were busy; {busy}");
     Limit::new(Who::NotHere, format!("{percent:.2} % of the schedule kept: {why}"))
+}
+
+/// The share of the schedule that was answered.
+fn kept(result: &LoadResult) -> f64 {
+    result.requests_total as f64 / result.target_requests_total.max(1) as f64
 }
 
 /// Why the client's threads could not do more, if they could not.
@@ -130,16 +134,9 @@ fn own_limit(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
 
 fn unkept(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
     let target_rps = settings.target_rps?;
-    let kept = result.requests_total as f64 / result.target_requests_total.max(1) as f64;
-    (kept < KEPT_RATIO).then(|| {
-        let text = format!(
-            "{:.0} of {target_rps} requests/s were answered; {} requests were due but never sent, and no percentile includes them",
-            result.achieved_rps, result.unsent_requests_total
-        );
-        Warning::new("schedule-not-kept", text)
-            .because("when the schedule falls behind, response times grow for the whole run")
-            .cure("lower --rate, or use more connections (-c)")
-    })
+    let (did, target, unsent) =
+        (result.achieved_rps, target_rps as f64, result.unsent_requests_total);
+    (kept(result) < KEPT_RATIO).then(|| not_kept(did, target, "requests/s were answered", unsent))
 }
 
 fn tick(result: &LoadResult, settings: &LoadSettings) -> Option<Warning> {
@@ -261,6 +258,8 @@ mod tests {
             ..result(10.0, cpu_s, wait_s)
         };
         assert_eq!(limit(&behind(1.0, 0.0, 100.0), &open).who, Who::NotHere);
+        let told = unkept(&behind(1.0, 0.0, 100.0), &open).unwrap().to_string();
+        assert!(told.contains("0 of 100 requests/s were answered; 0 were due"), "{told}");
         assert_eq!(codes(behind(1.0, 0.0, 100.0), &open), ["schedule-not-kept"]);
         assert_eq!(limit(&behind(9.9, 0.0, 5000.0), &open).who, Who::Sender);
         let busy = codes(behind(9.9, 0.0, 5000.0), &open);

@@ -1,11 +1,10 @@
 //! Which side limited a client's run, with the evidence.
 
 use crate::limit::{BUSY_RATIO, Limit, Who, any_busy, busy_text, first_four};
+use crate::schedule::KEPT_RATIO;
 use crate::tcp::connection::TcpSummary;
 use crate::tcp::result::{ServerReport, ServerThread, ThreadResult};
 
-/// A sender that did this share of what was asked has kept its schedule.
-pub(super) const KEPT_RATIO: f64 = 0.995;
 /// Waiting for this share of the busy time is what limits.
 const WAITED_RATIO: f64 = 0.3;
 

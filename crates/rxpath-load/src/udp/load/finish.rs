@@ -7,14 +7,13 @@ use rxpath_core::{IntoMap, Warning};
 
 use crate::LoadError;
 use crate::limit::{Limit, Who, any_busy, busy_text};
+use crate::schedule::KEPT_RATIO;
 use crate::udp::header::flow_of;
 use crate::udp::load::Load;
 use crate::udp::result::{DestinationResult, Lateness, LoadResult};
 use crate::workload::Finished;
 use rxpath_stats::Histogram;
 
-/// A sender that offers this share of its target has kept its schedule.
-const KEPT_RATIO: f64 = 0.995;
 /// A sender blocked for this share of its time was not open-loop.
 const BLOCKED_RATIO: f64 = 0.01;
 

@@ -6,9 +6,10 @@ use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::limit::{Limit, Who};
+use crate::schedule::KEPT_RATIO;
 use crate::tcp::connection::{LISTED, TcpSummary};
 use crate::tcp::flow::ZerocopyCount;
-use crate::tcp::load::limit::{KEPT_RATIO, Side, of_stream};
+use crate::tcp::load::limit::{Side, of_stream};
 use crate::tcp::load::options::StreamDirection;
 use crate::tcp::load::stream::StreamClient;
 use crate::tcp::load::stream::conn::StreamConn;

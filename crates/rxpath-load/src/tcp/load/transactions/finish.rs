@@ -10,8 +10,9 @@ use crate::limit::{Limit, Who};
 use crate::live::LiveTimes;
 use crate::ports;
 use crate::quantiles::{Quantiles, merged};
+use crate::schedule::{KEPT_RATIO, not_kept};
 use crate::tcp::connection::{LISTED, TcpSummary};
-use crate::tcp::load::limit::{KEPT_RATIO, Side, of_transactions};
+use crate::tcp::load::limit::{Side, of_transactions};
 use crate::tcp::load::stream::{lost, no_report};
 use crate::tcp::load::transactions::Transactions;
 use crate::tcp::load::transactions::worker::Report;
@@ -105,15 +106,9 @@ fn limit(result: &TransactionsResult) -> Limit {
 /// A schedule that was not kept, and what it leaves out of the times.
 fn unkept(result: &TransactionsResult) -> Option<Warning> {
     let (target_tps, kept) = result.target_tps.zip(kept(result))?;
-    (kept < KEPT_RATIO).then(|| {
-        let text = format!(
-            "{:.0} of {target_tps} transactions/s were completed; {} were due but never sent, and no percentile includes them",
-            result.achieved_tps, result.unsent_transactions_total
-        );
-        Warning::new("schedule-not-kept", text)
-            .because("when the schedule falls behind, response times grow for the whole run")
-            .cure("lower --rate, or use more connections (-c)")
-    })
+    let (did, unsent) = (result.achieved_tps, result.unsent_transactions_total);
+    let what = "transactions/s were completed";
+    (kept < KEPT_RATIO).then(|| not_kept(did, target_tps, what, unsent))
 }
 
 fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
