@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod ask;
 mod axes;
+mod budget;
 pub mod candidates;
 pub mod catalogue;
 pub mod confirming;

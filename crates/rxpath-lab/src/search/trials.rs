@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ask::Objective;
+use super::budget;
 use super::made::{KEPT, Made, START};
 use crate::error::LabError;
 use crate::run::steps::Steps;
@@ -160,12 +161,10 @@ impl Measure for Trials<'_, '_, '_> {
     }
 
     fn left(&self) -> usize {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        (left.as_secs_f64() / self.full.as_secs_f64().max(1e-3)) as usize
+        budget::trials(self.deadline, self.full)
     }
 
     fn step(&mut self, text: &str) {
-        let left = self.deadline.saturating_duration_since(Instant::now()).as_secs();
-        self.steps.say(&format!("{text} (at most {left} s to go)"));
+        self.steps.say(&budget::step(self.deadline, text));
     }
 }

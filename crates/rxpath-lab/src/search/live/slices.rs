@@ -15,6 +15,7 @@ use super::limits::{Broken, Limits};
 use super::meter::Meter;
 use super::stop::Stop;
 use crate::search::ask::Objective;
+use crate::search::budget;
 
 /// A slice with less of the usual load says nothing of the settings.
 const LEAST_LOAD: f64 = 0.5;
@@ -220,13 +221,11 @@ impl Measure for Slices<'_> {
     }
 
     fn left(&self) -> usize {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        (left.as_secs_f64() / self.times.full().as_secs_f64()) as usize
+        budget::trials(self.deadline, self.times.full())
     }
 
     fn step(&mut self, text: &str) {
-        let left = self.deadline.saturating_duration_since(Instant::now()).as_secs();
-        (self.say)(&format!("{text} (at most {left} s to go)"));
+        (self.say)(&budget::step(self.deadline, text));
     }
 }
 
