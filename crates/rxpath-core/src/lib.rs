@@ -15,6 +15,7 @@ pub mod moving;
 pub mod named;
 pub mod ntp;
 pub mod number;
+pub mod plain_time;
 pub mod reported;
 pub mod sched_class;
 pub mod shell;

@@ -37,7 +37,6 @@ pub mod list;
 #[cfg(feature = "lab")]
 mod load;
 mod man;
-mod micros;
 #[cfg(feature = "lab")]
 mod model;
 #[cfg_attr(not(feature = "lab"), path = "cmd/agent/on_host.rs")]

@@ -1,5 +1,7 @@
 //! The parameters of the bounds, as a TOML file or flags give them, and what is derived from them.
 
+#[cfg(feature = "clap")]
+use rxpath_core::plain_time::{nanoseconds, whole_microseconds};
 use rxpath_core::{Bytes, ItemCount, Nanos, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,90 +40,125 @@ pub enum BadParameters {
     },
 }
 
-/// What is known about host and load. Everything is optional; bounds that need more are named.
+/// What is known about host and load: keys of a file, and options of `rxpath model bounds`. Everything is optional; bounds
+/// that need more are named.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
 #[serde(deny_unknown_fields, default)]
 pub struct Parameters {
     /// Offered datagrams per second.
     #[serde(rename(serialize = "arrival_rate_pps"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "PPS"))]
     pub arrival_rate: Option<Rate>,
     /// Payload of a datagram.
     #[serde(rename(serialize = "size_bytes"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BYTES"))]
     pub size: Option<Bytes>,
-    /// Kernel memory of a queued datagram; estimated from `size` when it is not given.
-    #[serde(rename(serialize = "truesize_bytes"))]
-    pub truesize: Option<Bytes>,
-    /// The reader's CPU time per datagram while it never sleeps.
-    pub service_ns: Option<Nanos>,
-    /// The reader's share of its CPU, above 0 and at most 1.
-    #[serde(rename(serialize = "share_ratio"))]
-    pub share: Option<f64>,
-    /// Softirq and reader run on one CPU.
-    pub same_cpu: bool,
-    /// Receive buffer as the kernel accounts it (`sk_rcvbuf`).
-    #[serde(rename(serialize = "rcvbuf_bytes"))]
-    pub rcvbuf: Option<Bytes>,
-    /// How long the reader stops.
-    #[serde(rename(serialize = "stall_ns"))]
-    pub stall: Option<Nanos>,
-    /// How often it stops.
-    #[serde(rename(serialize = "period_ns"))]
-    pub period: Option<Nanos>,
-    /// Descriptors of the receive ring.
-    #[serde(rename(serialize = "ring_packets"))]
-    pub ring: Option<ItemCount>,
-    /// Softirq time per poll.
-    pub poll_ns: Option<Nanos>,
-    /// Softirq time per packet.
-    pub packet_ns: Option<Nanos>,
-    /// CPU time per interrupt, all included.
-    pub irq_ns: Option<Nanos>,
-    /// Packets per poll at the offered rate; 1 is the dearest.
-    #[serde(rename(serialize = "batch_packets"))]
-    pub batch: Option<f64>,
-    /// The CPU share that the softirq may take: 1 inline, its fair share in ksoftirqd or a NAPI thread.
-    #[serde(rename(serialize = "softirq_share_ratio"))]
-    pub softirq_share: Option<f64>,
-    /// NAPI weight.
-    #[serde(rename(serialize = "weight_packets"))]
-    pub weight: Option<ItemCount>,
-    /// `net.core.netdev_budget`.
-    #[serde(rename(serialize = "budget_packets"))]
-    pub budget: Option<ItemCount>,
-    /// Busy NAPIs on one CPU.
-    #[serde(rename(serialize = "napis_count"))]
-    pub napis: Option<ItemCount>,
-    /// Interrupt coalescing by time, in microseconds as ethtool gives it.
-    pub rx_usecs: Option<u64>,
-    /// Longest time in which the ring is not served beyond the coalescing timer.
-    #[serde(rename(serialize = "starvation_ns"))]
-    pub starvation: Option<Nanos>,
-    /// Packets that arrive at `arrival_rate` in one burst.
+    /// Packets that arrive in one burst at --arrival-rate.
     #[serde(rename(serialize = "burst_packets"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub burst: Option<ItemCount>,
-    /// `net.core.netdev_max_backlog`.
-    #[serde(rename(serialize = "backlog_packets"))]
-    pub backlog: Option<ItemCount>,
-    /// Softirq time per packet on the CPU that RPS steers to.
-    pub backlog_packet_ns: Option<Nanos>,
-    /// How long the load lasts.
+    /// Duration of the load.
     #[serde(rename(serialize = "duration_ns"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
     pub duration: Option<Nanos>,
     /// Flows of equal rate.
     #[serde(rename(serialize = "flows_count"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
     pub flows: Option<ItemCount>,
-    /// Receive queues.
-    #[serde(rename(serialize = "queues_count"))]
-    pub queues: Option<ItemCount>,
     /// TCP receive window.
     #[serde(rename(serialize = "window_bytes"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BYTES"))]
     pub window: Option<Bytes>,
     /// Round-trip time.
     #[serde(rename(serialize = "rtt_ns"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
     pub rtt: Option<Nanos>,
-    /// The reader's CPU share where ksoftirqd holds softirqs back.
+    /// The reader's CPU time per datagram if the reader never sleeps.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NS", value_parser = nanoseconds))]
+    pub service_ns: Option<Nanos>,
+    /// The reader's share of its CPU, at most 1.
+    #[serde(rename(serialize = "share_ratio"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "RATIO"))]
+    pub share: Option<f64>,
+    /// Softirq and reader run on one CPU.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub same_cpu: bool,
+    /// The reader's share if ksoftirqd limits softirqs (default 0.5).
     #[serde(rename(serialize = "app_share_ratio"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "RATIO"))]
     pub app_share: Option<f64>,
+    /// Receive buffer as the kernel accounts it (default 212992).
+    #[serde(rename(serialize = "rcvbuf_bytes"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BYTES"))]
+    pub rcvbuf: Option<Bytes>,
+    /// Kernel memory of a queued datagram (default: estimated from --size).
+    #[serde(rename(serialize = "truesize_bytes"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BYTES"))]
+    pub truesize: Option<Bytes>,
+    /// Length of a pause of the reader.
+    #[serde(rename(serialize = "stall_ns"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
+    pub stall: Option<Nanos>,
+    /// How often the reader pauses.
+    #[serde(rename(serialize = "period_ns"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
+    pub period: Option<Nanos>,
+    /// Descriptors of the receive ring.
+    #[serde(rename(serialize = "ring_packets"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    pub ring: Option<ItemCount>,
+    /// Interrupt coalescing by time: microseconds, or a time with its unit.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "US", value_parser = whole_microseconds))]
+    pub rx_usecs: Option<u64>,
+    /// Softirq time per poll.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NS", value_parser = nanoseconds))]
+    pub poll_ns: Option<Nanos>,
+    /// Softirq time per packet.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NS", value_parser = nanoseconds))]
+    pub packet_ns: Option<Nanos>,
+    /// CPU time per interrupt, everything included.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NS", value_parser = nanoseconds))]
+    pub irq_ns: Option<Nanos>,
+    /// Packets per poll at the offered rate (default 1).
+    ///
+    /// 1 is the most expensive: each packet pays a poll and an interrupt.
+    #[serde(rename(serialize = "batch_packets"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    pub batch: Option<f64>,
+    /// CPU share that the softirq can use (default 1).
+    ///
+    /// 1 where softirqs run inline; their fair share where ksoftirqd or a NAPI thread runs them.
+    #[serde(rename(serialize = "softirq_share_ratio"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "RATIO"))]
+    pub softirq_share: Option<f64>,
+    /// NAPI weight (default 64).
+    #[serde(rename(serialize = "weight_packets"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    pub weight: Option<ItemCount>,
+    /// net.core.netdev_budget (default 300).
+    #[serde(rename(serialize = "budget_packets"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    pub budget: Option<ItemCount>,
+    /// Busy NAPIs on one CPU.
+    #[serde(rename(serialize = "napis_count"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    pub napis: Option<ItemCount>,
+    /// Receive queues.
+    #[serde(rename(serialize = "queues_count"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    pub queues: Option<ItemCount>,
+    /// Longest time without service, in addition to the coalescing timer.
+    #[serde(rename(serialize = "starvation_ns"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
+    pub starvation: Option<Nanos>,
+    /// net.core.netdev_max_backlog (default 1000).
+    #[serde(rename(serialize = "backlog_packets"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
+    pub backlog: Option<ItemCount>,
+    /// Softirq time per packet on the CPU that RPS steers to.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NS", value_parser = nanoseconds))]
+    pub backlog_packet_ns: Option<Nanos>,
 }
 
 impl Parameters {
@@ -130,6 +167,23 @@ impl Parameters {
         toml::from_str(text).map_err(|error: toml::de::Error| BadParameters::File {
             why: one_line(&error.to_string()),
         })
+    }
+
+    /// These, and from the file what they leave open.
+    #[must_use]
+    pub fn over(self, file: Self) -> Self {
+        let own = self;
+        macro_rules! over {
+            ($($name:ident)*) => {
+                Self { same_cpu: own.same_cpu || file.same_cpu, $($name: own.$name.or(file.$name)),* }
+            };
+        }
+        over!(
+            arrival_rate size burst duration flows window rtt
+            service_ns share app_share rcvbuf truesize stall period
+            ring rx_usecs poll_ns packet_ns irq_ns batch softirq_share weight budget napis queues
+            starvation backlog backlog_packet_ns
+        )
     }
 
     /// Refuses what is out of range or contradicts itself.

@@ -217,7 +217,10 @@ mod tests {
         let tree = cli::tree();
         for line in HEADINGS.lines().filter(|line| !line.is_empty()) {
             let is_right = match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-                Some(command) => command.is_empty() || tree.find_subcommand(command).is_some(),
+                Some(command) => {
+                    let words = command.split_whitespace();
+                    words.fold(Some(&tree), |at, word| at?.find_subcommand(word)).is_some()
+                }
                 None => line.split_once(": ").is_some_and(|(_, options)| !options.is_empty()),
             };
             assert!(is_right, "{line}");

@@ -7,6 +7,7 @@ pub mod status;
 use std::net::SocketAddr;
 
 use rxpath_bpf::can::can_time_softirqs;
+use rxpath_core::plain_time::irq_entry;
 use rxpath_export::METRICS;
 use rxpath_export::families::{MOST_SERIES, MOST_TOP, TOP};
 use rxpath_export::listen::{Address, MetricsServer, Page};
@@ -20,7 +21,6 @@ use rxpath_live::watch::{EntryCost, LiveWatcher, NOT_ASKED, Unloaded, WatcherOpt
 use rxpath_record::watch::WatchSettings;
 use rxpath_tune::plan::HostMark;
 
-use crate::cmd::micros::irq_entry;
 use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;
 use crate::cmd::values::{check_window, seconds};

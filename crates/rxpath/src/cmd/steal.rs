@@ -12,10 +12,10 @@ use rxpath_bpf::account::calibrate::{self, IrqCalibration};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{Steal, StealInputs, answer, probe};
 use rxpath_core::CpuList;
+use rxpath_core::plain_time::irq_entry;
 use rxpath_host::read::{installed, procfs, thread};
 use rxpath_host::{HostError, Root};
 
-use crate::cmd::micros::irq_entry;
 use crate::cmd::on_host::OnHost;
 use crate::cmd::prelude::*;
 use crate::cmd::scope::ScopeArgs;

@@ -7,21 +7,13 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rxpath_core::{Bytes, ItemCount, Nanos, ParseUnitError};
+use rxpath_core::{Bytes, Nanos, ParseUnitError};
 
 use crate::exit::{Failure, OrUsage};
 use crate::interrupt::Interrupt;
 
 /// The longest window of a command.
 const LONGEST: Nanos = Nanos::from_secs(3600);
-
-/// A plain number of ns or a time with its unit.
-pub fn nanoseconds(text: &str) -> Result<u64, String> {
-    if let Ok(ItemCount(ns)) = text.parse() {
-        return Ok(ns);
-    }
-    text.parse().map(|Nanos(ns)| ns).map_err(|error| error.to_string())
-}
 
 /// A time with its unit, of an option that takes seconds and refuses microseconds.
 pub fn seconds(text: &str) -> Result<Nanos, String> {

@@ -1,11 +1,12 @@
 //! Options that several workloads share.
 
+use rxpath_core::plain_time::nanoseconds;
 use rxpath_core::{Bytes, CpuList, Nanos, SchedClass};
 use rxpath_load::pool::Threads;
 use rxpath_load::udp::serve::options::{BusyPoll, ReaderStall};
 use rxpath_load::udp::xdp::XdpSettings;
 
-use crate::cmd::values::{microseconds, nanoseconds, value_name};
+use crate::cmd::values::{microseconds, value_name};
 use crate::exit::Failure;
 
 /// The worker threads.
@@ -111,7 +112,7 @@ pub struct BufferArgs {
 pub struct SlowArgs {
     /// Simulated CPU work per packet, read or transaction in nanoseconds (or with a unit: 2us)
     #[arg(long, value_name = "NS", value_parser = nanoseconds)]
-    work: Option<u64>,
+    work: Option<Nanos>,
     /// Stall: sleep this long …
     #[arg(long, value_name = "TIME", requires = "every")]
     sleep: Option<Nanos>,
@@ -123,7 +124,7 @@ pub struct SlowArgs {
 impl SlowArgs {
     /// Work per datagram, read or transaction.
     pub fn work_ns(self) -> u64 {
-        self.work.unwrap_or(0)
+        self.work.unwrap_or_default().0
     }
 
     /// A stalling reader.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use rxpath_core::plain_time::nanoseconds;
 use rxpath_core::{Bytes, CpuList, Nanos};
 use rxpath_load::http::serve::Serve;
 use rxpath_load::http::serve::options::{BusyPoll, Engine, ServeOptions, Sockets, Trigger};
@@ -11,7 +12,7 @@ use rxpath_load::workload::WorkloadHandle;
 
 use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
-use crate::cmd::values::{cpu_time, milliseconds, nanoseconds, quantiles, value_name};
+use crate::cmd::values::{cpu_time, milliseconds, quantiles, value_name};
 use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, ThreadArgs, placed};
 use crate::exit::{Failure, Outcome};
 use crate::output::known;
@@ -47,7 +48,7 @@ pub struct ServeHttp {
     buffers: BufferArgs,
     /// Simulated CPU work per request in nanoseconds (or with a unit: 2us)
     #[arg(long, value_name = "NS", value_parser = nanoseconds)]
-    work: Option<u64>,
+    work: Option<Nanos>,
     /// Body of the reply; the default gives a reply of 151 bytes in total
     #[arg(long, value_name = "BYTES", default_value = "70")]
     body: Bytes,
@@ -94,7 +95,7 @@ impl ServeHttp {
             busy_poll,
             rcvbuf: self.buffers.rcvbuf.map(|bytes| bytes.0),
             sndbuf: self.buffers.sndbuf.map(|bytes| bytes.0),
-            work_ns: self.work.unwrap_or(0),
+            work_ns: self.work.unwrap_or_default().0,
             body_bytes: self.body.0,
             max_request_bytes: usize::try_from(self.max_request.0).unwrap_or(usize::MAX),
             max_body_bytes: self.max_body.0,

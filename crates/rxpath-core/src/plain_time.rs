@@ -1,8 +1,22 @@
-//! Options in microseconds: a plain number is in microseconds, and a time with a unit is accepted too.
+//! Times of options whose plain numbers are in ns or us; a time with a unit is accepted too.
 
-use rxpath_core::Nanos;
+use crate::{ItemCount, Nanos};
+
+/// A plain number of ns or a time with its unit.
+///
+/// # Errors
+/// In words, if it is neither.
+pub fn nanoseconds(text: &str) -> Result<Nanos, String> {
+    if let Ok(ItemCount(ns)) = text.parse() {
+        return Ok(Nanos(ns));
+    }
+    text.parse::<Nanos>().map_err(|error| error.to_string())
+}
 
 /// `5.5`, `500ns`, `2us`, in microseconds.
+///
+/// # Errors
+/// In words, if it is neither a number nor a time.
 pub fn microseconds(text: &str) -> Result<f64, String> {
     if let Ok(us) = text.trim().parse::<f64>() {
         return if us.is_finite() && us >= 0.0 { Ok(us) } else { Err(WANTED.into()) };
@@ -13,7 +27,10 @@ pub fn microseconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The cost of entering and leaving an interrupt: none takes a millisecond.
+/// The cost of entering and leaving an interrupt, in microseconds: none takes a millisecond.
+///
+/// # Errors
+/// As [`microseconds`], and from a millisecond on.
 pub fn irq_entry(text: &str) -> Result<f64, String> {
     match microseconds(text)? {
         us if us < 1000.0 => Ok(us),
@@ -21,7 +38,10 @@ pub fn irq_entry(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The same for a setting that the kernel stores in whole microseconds.
+/// A setting that the kernel stores in whole microseconds.
+///
+/// # Errors
+/// As [`microseconds`], and with a fraction.
 pub fn whole_microseconds(text: &str) -> Result<u64, String> {
     /// More than a quarter of an hour is not coalescing.
     const MOST: f64 = 1e9;
@@ -37,6 +57,13 @@ const WANTED: &str = "microseconds or a time with its unit expected, for example
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plain_number_is_nanoseconds_where_the_option_says_so() {
+        let of = |text: &str| nanoseconds(text).ok();
+        assert_eq!((of("2000"), of("2k"), of("2us")), (Some(Nanos(2000)), of("2us"), of("2000")));
+        assert!(of("-4").is_none() && of("").is_none() && of("2 parsecs").is_none());
+    }
 
     #[test]
     fn a_plain_number_is_microseconds_and_a_unit_is_taken() {
