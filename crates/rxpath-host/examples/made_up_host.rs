@@ -32,10 +32,11 @@ struct Host {
 const FIRST_IRQ: u32 = 100;
 
 fn main() -> Done {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args_os().skip(1);
     let base = args.next().ok_or("made_up_host DIR [NICS] [QUEUES] [CPUS]")?;
     let mut number = |default: u32| -> Result<u32, Box<dyn Error>> {
-        Ok(args.next().map(|text| text.parse()).transpose()?.unwrap_or(default))
+        let given = args.next().map(|text| text.to_string_lossy().parse()).transpose()?;
+        Ok(given.unwrap_or(default))
     };
     let host = Host { nics: number(8)?, queues: number(64)?, cpus: number(64)?, base: base.into() };
     host.kernel()?;

@@ -27,7 +27,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(String, u8), String> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let is_ratio = words.first().is_some_and(|word| word == "--ratio");
     let words = &words[usize::from(is_ratio)..];
     let limit = words.get(1).and_then(|limit| limit.parse::<f64>().ok());

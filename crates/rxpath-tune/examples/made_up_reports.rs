@@ -17,10 +17,10 @@ const NICS: usize = 8;
 const DRIVERS: [&str; 3] = ["ice", "mlx5_core", "igb"];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args_os().skip(1);
     let dir = PathBuf::from(args.next().ok_or("made_up_reports DIR [HOSTS] [FINDINGS]")?);
-    let hosts: usize = args.next().map_or(Ok(10_000), |text| text.parse())?;
-    let findings: usize = args.next().map_or(Ok(200), |text| text.parse())?;
+    let hosts: usize = args.next().map_or(Ok(10_000), |text| text.to_string_lossy().parse())?;
+    let findings: usize = args.next().map_or(Ok(200), |text| text.to_string_lossy().parse())?;
     fs::create_dir_all(&dir)?;
     let rules: Vec<&Rule> = rules::all().collect();
     for host in 0..hosts {
