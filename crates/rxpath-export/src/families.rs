@@ -73,9 +73,9 @@ metrics! {
     STAGE_CPU = Counter "rxpath_stage_cpu_seconds_total" ["stage"], "CPU time spent in a stage, all CPUs together";
     DROPPED = Counter "rxpath_dropped_packets_total" ["reason", "protocol", "netns"], "packets dropped, by the kernel's reason (skb:kfree_skb) or by the counter of the place; netns is host for this network namespace";
     SOFTIRQ_CPU = Counter "rxpath_softirq_cpu_seconds_total" ["vector"], "CPU time in network softirqs, all CPUs together, whatever they interrupt: vector = net_rx (with the polls of NAPI threads), net_tx (net_tx_action)";
-    BUSIEST = Gauge "rxpath_softirq_busiest_cpu_ratio" [], "share of the last window that the CPU with the most network softirqs spent in them";
+    BUSIEST = Gauge "rxpath_softirq_busiest_cpu_ratio" [], "share of the last window that the CPU with the most NET_RX time spent in NET_RX and the polls of NAPI threads";
     BUSIEST_CPU = Gauge "rxpath_softirq_busiest_cpu" [], "the number of that CPU";
-    SATURATED = Gauge "rxpath_softirq_saturated_cpus" [], "CPUs that spent more than 90 % of the last window in network softirqs";
+    SATURATED = Gauge "rxpath_softirq_saturated_cpus" [], "CPUs that spent more than 90 % of the last window in NET_RX and the polls of NAPI threads";
     SQUEEZED = Counter "rxpath_softirq_squeezed_total" [], "NET_RX runs that ended with work left (softnet_stat time_squeeze)";
     STOLEN = Counter "rxpath_task_cpu_stolen_seconds_total" ["task", "by"], "CPU time taken from a program while it was on a CPU, by network (softirqs), by irq_entry (entry and exit of all interrupts, estimated) or by other (interrupts between entry and exit, other softirqs, the hypervisor)";
     VICTIM_STOLEN = Counter "rxpath_cpu_stolen_seconds_total" ["victim_kind", "victim", "by"], "the same CPU time by the unit, pod, container, user or control group that it was taken from; by = hardirq (interrupts between their tracepoints), irq_entry (their entry and exit, estimated), network (softirqs), softirq (other softirqs), hypervisor";

@@ -191,7 +191,7 @@ pub struct Probed {
 pub struct ProbedCpu {
     /// CPU number.
     pub cpu: u32,
-    /// In network softirqs, no matter which task or interrupt raised them.
+    /// In NET_RX and NET_TX, no matter which task or interrupt raised them. **Caveat** without NAPI threads.
     pub net_softirq_ratio: f64,
     /// In other softirqs.
     pub other_softirq_ratio: f64,

@@ -26,7 +26,8 @@ pub struct CpuRow {
     pub steal_ratio: f64,
     /// Idle and iowait.
     pub idle_ratio: f64,
-    /// Network softirqs, measured, and the polls of NAPI threads.
+    /// NET_RX, measured, and the polls of NAPI threads. **Caveat** without NET_TX, which the field of this name in the evidence
+    /// includes.
     pub net_softirq_ratio: Fact<f64>,
     /// Packets that its softirqs handled, per second. **Source** `softnet_stat` processed.
     pub processed_pps: f64,

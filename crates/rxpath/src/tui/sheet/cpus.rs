@@ -32,7 +32,7 @@ fn row(cpu: &CpuRow) -> Told {
         ("system, by ticks", percent(cpu.system_ratio, 2)),
         ("softirq, by ticks", percent(cpu.softirq_ratio, 2)),
         ("hard irq, by ticks", percent(cpu.irq_ratio, 2)),
-        ("network softirq, measured", told(&cpu.net_softirq_ratio, |it| percent(*it, 2))),
+        ("NET_RX, measured", told(&cpu.net_softirq_ratio, |it| percent(*it, 2))),
         ("taken by the hypervisor", percent(cpu.steal_ratio, 2)),
         ("idle", percent(cpu.idle_ratio, 2)),
         ("packets to the protocols", per_s(cpu.processed_pps, "packets")),
