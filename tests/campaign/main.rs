@@ -24,6 +24,9 @@ mod packets;
 mod place;
 mod planted;
 #[allow(dead_code)]
+#[path = "../support/program.rs"]
+mod program;
+#[allow(dead_code)]
 #[path = "../root/service.rs"]
 mod service;
 #[path = "../support/skip.rs"]

@@ -7,19 +7,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::program::rxpath;
 use crate::schema;
-
-struct Said {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-fn rxpath(words: &[&str]) -> Said {
-    let done = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { code: done.status.code(), out: text(done.stdout), err: text(done.stderr) }
-}
 
 /// A plan of this host that changes nothing bad: loopback's MTU down by one.
 fn plan(dir: &TempDir) -> String {
@@ -27,9 +16,9 @@ fn plan(dir: &TempDir) -> String {
     let mtu: u32 =
         std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap().trim().parse().unwrap();
     let set = format!("lo/link/mtu={}", mtu - 1);
-    let said = rxpath(&["tune", "plan", "--set", &set, "-o", &path]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(said.out.contains(&format!("lo/link: mtu={mtu} -> mtu={}", mtu - 1)), "{}", said.out);
+    rxpath(&["tune", "plan", "--set", &set, "-o", &path])
+        .ends(0)
+        .prints(&format!("lo/link: mtu={mtu} -> mtu={}", mtu - 1));
     path
 }
 
@@ -50,8 +39,7 @@ fn knobs_that_are_none_and_values_out_of_range_are_refused() {
         ("lo/features/rx-gro=maybe", "on or off"),
     ];
     for (set, words) in cases {
-        let said = rxpath(&["tune", "plan", "--set", set]);
-        assert_eq!(said.code, Some(2), "{set}: {}", said.err);
+        let said = rxpath(&["tune", "plan", "--set", set]).ends(2);
         assert!(
             said.err.starts_with("rxpath: ") && said.err.contains(words),
             "{set}: {}",
@@ -116,12 +104,10 @@ fn bad_plans_change_nothing() {
         assert_eq!(said.err.lines().filter(|line| line.starts_with("rxpath: ")).count(), 1);
         assert!(!Path::new(&state).exists(), "nothing was begun");
     }
-    let said = rxpath(&["tune", "plan", "--goal", "latency", "--dev", "no-such-dev"]);
-    assert_eq!(said.code, Some(2), "{}", said.err);
-    assert!(said.err.contains("--dev no-such-dev: no such network device"), "{}", said.err);
-    let said = rxpath(&["tune", "apply", "/no/such/plan"]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.err.contains("cannot read the plan /no/such/plan"), "{}", said.err);
+    rxpath(&["tune", "plan", "--goal", "latency", "--dev", "no-such-dev"])
+        .ends(2)
+        .warns("--dev no-such-dev: no such network device");
+    rxpath(&["tune", "apply", "/no/such/plan"]).ends(2).warns("cannot read the plan /no/such/plan");
 }
 
 #[test]
@@ -129,9 +115,9 @@ fn times_that_are_no_watchdog_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = plan(&dir);
     for time in ["1s", "2000000s"] {
-        let said = rxpath(&["tune", "apply", &path, "--confirm-within", time]);
-        assert_eq!(said.code, Some(2), "{}", said.err);
-        assert!(said.err.contains("expected 5s to 86400s"), "{}", said.err);
+        rxpath(&["tune", "apply", &path, "--confirm-within", time])
+            .ends(2)
+            .warns("expected 5s to 86400s");
     }
 }
 
@@ -163,31 +149,24 @@ fn journals_of_other_boots_and_newer_versions_are_told() {
     let begin = "{\"step\":\"begin\",\"n\":0,\"target\":\"net.core.rmem_max\",\"before\":\"1\",\"asked\":\"2\"}\n";
     std::fs::write(dir.path().join("1.journal"), head(1) + begin).unwrap();
     std::fs::write(dir.path().join("2.journal"), head(9) + begin).unwrap();
-    let status = rxpath(&["tune", "status", "--state-dir", &state]);
-    assert_eq!(status.code, Some(3), "{}", status.err);
-    assert!(
-        status.out.contains("journal 1: of an earlier boot: the restart has undone it"),
-        "{}",
-        status.out
-    );
-    assert!(
-        status.out.contains("journal 2: can't be read") && status.out.contains("newer rxpath"),
-        "{}",
-        status.out
-    );
+    let status = rxpath(&["tune", "status", "--state-dir", &state])
+        .ends(3)
+        .prints("journal 1: of an earlier boot: the restart has undone it")
+        .prints("journal 2: can't be read")
+        .prints("newer rxpath");
     // All commands say it in the same line and end with the same status.
     let line = status.out.lines().find(|line| line.starts_with("journal 2: ")).unwrap();
     let verify = rxpath(&["tune", "verify", "2", "--state-dir", &state]);
     assert_eq!((verify.code, verify.err), (Some(3), format!("rxpath: {line}\n")));
-    let undo = rxpath(&["tune", "undo", "--all", "--state-dir", &state]);
-    assert_eq!(undo.code, Some(3), "{}", undo.err);
-    assert!(undo.err.contains(&format!("rxpath: {line}\n")), "{}", undo.err);
-    assert!(undo.err.contains("journal 1 is of an earlier boot"), "{}", undo.err);
+    rxpath(&["tune", "undo", "--all", "--state-dir", &state])
+        .ends(3)
+        .warns(&format!("rxpath: {line}\n"))
+        .warns("journal 1 is of an earlier boot");
     let again = rxpath(&["tune", "status", "--state-dir", &state]);
     assert!(!again.out.contains("journal 1"), "{}", again.out);
-    let forgotten = rxpath(&["tune", "undo", "2", "--forget", "--state-dir", &state]);
-    assert_eq!(forgotten.code, Some(5), "{}", forgotten.err);
-    assert!(forgotten.err.contains("journal 2 is set aside as"), "{}", forgotten.err);
+    rxpath(&["tune", "undo", "2", "--forget", "--state-dir", &state])
+        .ends(5)
+        .warns("journal 2 is set aside as");
     assert!(dir.path().join("2.1.unreadable").exists());
     let status = rxpath(&["tune", "status", "--state-dir", &state]);
     assert_eq!(status.out.trim(), "nothing is changed");
@@ -200,13 +179,12 @@ fn a_journal_that_is_not_there_is_refused_alike_and_nothing_is_made_by_asking() 
     let missing = dir.path().join("none").display().to_string();
     for state in [&there, &missing] {
         for command in ["undo", "confirm", "verify"] {
-            let said = rxpath(&["tune", command, "99", "--state-dir", state]);
-            assert_eq!(said.code, Some(2), "{command} {state}: {}{}", said.out, said.err);
+            let said = rxpath(&["tune", command, "99", "--state-dir", state]).ends(2);
             assert!(said.err.starts_with("rxpath: there is no journal 99\n"), "{}", said.err);
         }
-        let said = rxpath(&["tune", "confirm", "--state-dir", state]);
-        assert_eq!(said.code, Some(2), "{state}: {}", said.err);
-        assert!(said.err.contains("nothing waits for a confirmation"), "{}", said.err);
+        rxpath(&["tune", "confirm", "--state-dir", state])
+            .ends(2)
+            .warns("nothing waits for a confirmation");
         let said = rxpath(&["tune", "undo", "--state-dir", state]);
         assert_eq!((said.code, said.out.trim()), (Some(0), "nothing to undo"), "{}", said.err);
     }
@@ -217,7 +195,7 @@ fn a_journal_that_is_not_there_is_refused_alike_and_nothing_is_made_by_asking() 
 fn drafts_for_a_restart_are_written_for_review() {
     let dir = tempfile::tempdir().unwrap();
     let to = dir.path().join("etc").display().to_string();
-    let said = rxpath(&[
+    rxpath(&[
         "tune",
         "plan",
         "--set",
@@ -227,15 +205,15 @@ fn drafts_for_a_restart_are_written_for_review() {
         "--persist",
         "sysctl.d",
         &to,
-    ]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(said.out.contains("review it, then install it as /etc/sysctl.d/"), "{}", said.out);
-    assert!(said.out.contains("not in the draft: lo/link mtu=4000: not a sysctl"), "{}", said.out);
+    ])
+    .ends(0)
+    .prints("review it, then install it as /etc/sysctl.d/")
+    .prints("not in the draft: lo/link mtu=4000: not a sysctl");
     let text = std::fs::read_to_string(Path::new(&to).join("90-rxpath.conf")).unwrap();
     assert!(text.contains("net.ipv4.udp_rmem_min = 8192"), "{text}");
-    let said = rxpath(&["tune", "plan", "--set", "lo/link/mtu=4000", "--persist", "nowhere", &to]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.err.contains("sysctl.d, link, udev, cmdline, ansible"), "{}", said.err);
+    rxpath(&["tune", "plan", "--set", "lo/link/mtu=4000", "--persist", "nowhere", &to])
+        .ends(2)
+        .warns("sysctl.d, link, udev, cmdline, ansible");
 }
 
 #[test]
@@ -260,21 +238,18 @@ fn json_is_as_the_schemas_say() {
     let without = std::fs::read_to_string(&path).unwrap();
     let (head, _) = without.split_once("[[step]]").unwrap();
     std::fs::write(&path, head).unwrap();
-    let said = rxpath(&["tune", "apply", &path, "--json", "--state-dir", &state]);
-    assert_eq!(said.code, Some(0), "{}", said.err);
+    let said = rxpath(&["tune", "apply", &path, "--json", "--state-dir", &state]).ends(0);
     assert_eq!(schema::result("tune-apply", &said.out)["journal"], serde_json::Value::Null);
 }
 
 #[test]
 fn a_setting_that_is_not_here_is_no_success() {
-    let said = rxpath(&["tune", "plan", "--set", "rxp-none/link/mtu=4000"]);
-    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
-    assert!(said.out.contains("rxp-none/link/mtu=4000"), "{}", said.out);
-    let said = rxpath(&["tune", "plan", "--set", "net.core.rmem_maxx=4194304"]);
-    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    rxpath(&["tune", "plan", "--set", "rxp-none/link/mtu=4000"])
+        .ends(2)
+        .prints("rxp-none/link/mtu=4000");
+    rxpath(&["tune", "plan", "--set", "net.core.rmem_maxx=4194304"]).ends(2);
     let both = ["tune", "plan", "--set", "lo/link/mtu=4000", "--set", "rxp-none/link/mtu=4000"];
-    let said = rxpath(&both);
-    assert_eq!(said.code, Some(5), "{}{}", said.out, said.err);
+    rxpath(&both).ends(5);
     let mtu = std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap();
     let same = format!("lo/link/mtu={}", mtu.trim());
     assert_eq!(rxpath(&["tune", "plan", "--set", &same]).code, Some(0), "already set");
@@ -294,9 +269,7 @@ fn what_cannot_be_written_has_one_status() {
 
 #[test]
 fn an_endless_plan_is_not_read_to_its_end() {
-    let said = rxpath(&["tune", "apply", "/dev/zero"]);
-    assert_eq!(said.code, Some(2), "{}", said.err);
-    assert!(said.err.contains("larger than 4 MiB: not a plan"), "{}", said.err);
+    rxpath(&["tune", "apply", "/dev/zero"]).ends(2).warns("larger than 4 MiB: not a plan");
 }
 
 #[test]
@@ -313,8 +286,7 @@ fn a_search_that_makes_no_sense_is_refused_before_anything_is_made() {
         (vec!["--set", "topology.kind=local"], "namespace of its own"),
         (vec!["--set", "tune.receiver.nothing=1"], "is not a setting"),
     ] {
-        let said = auto(&words);
-        assert_eq!(said.code, Some(2), "{words:?}: {}", said.err);
+        let said = auto(&words).ends(2);
         assert!(said.err.contains(part) && said.out.is_empty(), "{words:?}: {}", said.err);
     }
 }

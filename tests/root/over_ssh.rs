@@ -60,12 +60,13 @@ pub fn site() -> Option<Site> {
 #[test]
 fn a_scenario_runs_between_two_hosts_over_ssh_and_leaves_nothing_of_them_in_its_directory() {
     let Some(site) = site() else { return };
-    let check = site.rxpath(&["hosts", "check", &site.inventory]);
-    assert_eq!(check.code, Some(0), "{check:?}");
-    assert!(check.errors.contains("gen1: sending rxpath"), "{check:?}");
-    assert!(check.printed.contains("ready: gen1 -> sut (10.78.3.2)"), "{check:?}");
+    let check = site
+        .rxpath(&["hosts", "check", &site.inventory])
+        .ends(0)
+        .warns("gen1: sending rxpath")
+        .prints("ready: gen1 -> sut (10.78.3.2)");
     let control = "control over mgmt, not the measured link, round trip ";
-    assert_eq!(check.printed.matches(control).count(), 2, "{check:?}");
+    assert_eq!(check.out.matches(control).count(), 2, "{check:?}");
     let out = site.path("runs");
     let mut words = vec![
         "run",
@@ -82,7 +83,7 @@ fn a_scenario_runs_between_two_hosts_over_ssh_and_leaves_nothing_of_them_in_its_
     let run = site.rxpath(&words);
     // 4: the machine was busy, which is no matter here.
     assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
-    assert!(!run.errors.contains("sending rxpath"), "the copies are there: {run:?}");
+    assert!(!run.err.contains("sending rxpath"), "the copies are there: {run:?}");
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
     let reader = RunReader::open(&directory).unwrap();
     for trial in &reader.manifest.trials {
@@ -132,19 +133,16 @@ fn whoever_dies_in_a_trial_nothing_is_left_on_the_hosts() {
     // An endpoint: the run ends and says which host was lost.
     let run = start();
     site.kill_in("gen1", " endpoint");
-    let ended = run.wait();
-    assert_eq!(ended.code, Some(5), "{ended:?}");
+    let ended = run.wait().ends(5);
     // Nothing was changed on the hosts: there is nothing to say of it.
     let what = " phase (its connection ended); trial 1 is void\n";
-    assert!(ended.errors.contains("gen1 was lost in the "), "{ended:?}");
-    assert!(ended.errors.contains(what), "{ended:?}");
+    assert!(ended.err.contains("gen1 was lost in the "), "{ended:?}");
+    assert!(ended.err.contains(what), "{ended:?}");
     nothing_is_left();
     // The sender's workload: the trial's own failure, by name.
     let run = start();
     site.kill_in("gen1", " load udp ");
-    let ended = run.wait();
-    assert_eq!(ended.code, Some(5), "{ended:?}");
-    assert!(ended.errors.contains("load died during"), "{ended:?}");
+    run.wait().ends(5).warns("load died during");
     nothing_is_left();
 }
 
@@ -178,16 +176,15 @@ fn settings_of_hosts_hold_for_a_trial_only_where_they_were_allowed() {
     let file = site.write("s.toml", CHANGING);
     let out = site.path("runs");
     let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--keep-noisy"];
-    let refused = site.rxpath(&words);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let refused = site.rxpath(&words).ends(2);
     let what = "this run changes settings of hosts: sut: data/rings/rx = 512 (for none)";
-    assert!(refused.errors.contains(what) && !Path::new(&out).exists(), "{refused:?}");
+    assert!(refused.err.contains(what) && !Path::new(&out).exists(), "{refused:?}");
     let before = site.sysctl("sut", SOMAXCONN);
     let allowed = [&words[..], &["--change-hosts"]].concat();
     let run = site.rxpath(&allowed);
     // 5: one variant is not available.
     assert!(matches!(run.code, Some(4 | 5)), "{run:?}");
-    assert!(run.errors.contains("cannot be set on sut: data/rings/rx=512: "), "{run:?}");
+    assert!(run.err.contains("cannot be set on sut: data/rings/rx=512: "), "{run:?}");
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
     let events = std::fs::read_to_string(directory.join("events.jsonl")).unwrap();
@@ -290,9 +287,7 @@ fn a_search_between_hosts_undoes_what_it_tried_even_if_it_is_killed() {
     let file = site.write("s.toml", STALLING);
     let out = site.path("runs");
     let words = ["tune", "auto", "--scenario", &file, "--hosts", &site.inventory, "--out", &out];
-    let refused = site.rxpath(&words);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.errors.contains("--change-hosts allows it"), "{refused:?}");
+    site.rxpath(&words).ends(2).warns("--change-hosts allows it");
     let quick = ["--set", "trials.ramp=20ms", "--set", "trials.measure=100ms", "--budget", "10min"];
     let only = ["larger receive buffer", "no early demux", "larger ring", "larger budget*"];
     let only = only.iter().flat_map(|name| ["--settings", name]);
@@ -300,9 +295,8 @@ fn a_search_between_hosts_undoes_what_it_tried_even_if_it_is_killed() {
         words.into_iter().chain(["--change-hosts", "--json"]).chain(quick).chain(only).collect();
     let before = site.sysctl("sut", EARLY_DEMUX);
     let tried = [&words[..], &["--dry-run"]].concat();
-    let ended = site.rxpath(&tried);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    let result = crate::schema::result("tune-auto", &ended.printed);
+    let ended = site.rxpath(&tried).ends(0);
+    let result = crate::schema::result("tune-auto", &ended.out);
     let names = |list: &serde_json::Value, field: &str| -> Vec<String> {
         let all = list.as_array().unwrap().iter();
         all.map(|one| one[field].as_str().unwrap().to_owned()).collect()
@@ -329,9 +323,8 @@ fn a_command_runs_on_another_host_with_its_result_status_and_end() {
         all.extend(&words[1..]);
         site.rxpath(&all)
     };
-    let check = on_sut(&["check", "--json"]);
-    assert!(check.errors.contains("sut.lab: sending rxpath"), "{check:?}");
-    let facts: serde_json::Value = serde_json::from_str(&check.printed).unwrap();
+    let check = on_sut(&["check", "--json"]).warns("sut.lab: sending rxpath");
+    let facts = check.json();
     // The device of the link between the hosts: the coordinator has none of this name.
     assert!(facts.to_string().contains("\"data\""), "{check:?}");
     for words in [
@@ -342,23 +335,19 @@ fn a_command_runs_on_another_host_with_its_result_status_and_end() {
     ] {
         let ended = on_sut(words);
         let schema = format!("\"rxpath/{}/", words[0]);
-        assert!(ended.printed.contains(&schema), "{words:?}: {ended:?}");
-        assert!(!ended.errors.contains("sending rxpath"), "the copy is there: {ended:?}");
+        assert!(ended.out.contains(&schema), "{words:?}: {ended:?}");
+        assert!(!ended.err.contains("sending rxpath"), "the copy is there: {ended:?}");
     }
     // The status of the user's own command, and of words that are wrong there.
-    let steal = on_sut(&["steal", "--irq-entry", "1", "--", "sh", "-c", "exit 7"]);
-    assert_eq!(steal.code, Some(7), "{steal:?}");
-    let refused = on_sut(&["trace", "--netns", "nosuch", "-d", "1s"]);
-    assert!(refused.code == Some(2) && refused.errors.contains("--netns nosuch"), "{refused:?}");
-    let unknown = site.rxpath(&["check", "--host", "nowhere.invalid"]);
-    assert!(unknown.code == Some(3) && unknown.errors.contains("nowhere.invalid"), "{unknown:?}");
+    on_sut(&["steal", "--irq-entry", "1", "--", "sh", "-c", "exit 7"]).ends(7);
+    on_sut(&["trace", "--netns", "nosuch", "-d", "1s"]).ends(2).warns("--netns nosuch");
+    site.rxpath(&["check", "--host", "nowhere.invalid"]).ends(3).warns("nowhere.invalid");
     // Ended early, it prints what it has; killed, it leaves nothing.
     let words = ["trace", "--host", "sut.lab", "-d", "10m", "--json"];
     let running = site.start(&words);
     site.wait_for_handler("sut", " trace -d 10m");
     running.interrupt();
-    let ended = running.wait();
-    assert!(ended.code == Some(130) && ended.printed.contains("\"rxpath/trace/"), "{ended:?}");
+    running.wait().ends(130).prints("\"rxpath/trace/");
     let running = site.start(&words);
     site.wait_for("sut", " trace -d 10m");
     running.kill();

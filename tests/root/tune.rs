@@ -10,6 +10,7 @@ mod watch;
 
 use place::{Place, WISHES};
 
+use crate::program::Said;
 use crate::schema;
 
 #[test]
@@ -44,9 +45,7 @@ fn what_drifted_is_told_and_undone_all_the_same() {
     let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
     place.rxpath(&["tune", "apply", &plan]).ok();
     place.sysctl("net.ipv4.udp_rmem_min", "16384");
-    let verified = place.rxpath(&["tune", "verify"]);
-    assert_eq!(verified.code, Some(1), "{verified:?}");
-    assert!(verified.out.contains("drifted: 16384, asked for 8192"), "{verified:?}");
+    place.rxpath(&["tune", "verify"]).ends(1).prints("drifted: 16384, asked for 8192");
     let undone = place.rxpath(&["tune", "undo"]).ok();
     assert!(undone.contains("another program had set 16384"), "{undone}");
     assert_eq!(place.snapshot(), before);
@@ -72,23 +71,17 @@ fn a_refusal_stops_the_plan_and_offers_to_undo() {
         1,
     );
     std::fs::write(&plan, edited).unwrap();
-    let applied = place.rxpath(&["tune", "apply", &plan]);
-    assert_eq!(applied.code, Some(5), "{applied:?}");
-    assert!(
-        applied.out.contains("tcp_congestion_control: refused no-such-control: No such file"),
-        "{applied:?}"
-    );
-    assert!(applied.out.contains("1 more steps were not tried"), "{applied:?}");
-    assert!(
-        applied.err.contains("hint: undo the completed steps with: rxpath tune undo 1"),
-        "{applied:?}"
-    );
+    place
+        .rxpath(&["tune", "apply", &plan])
+        .ends(5)
+        .prints("tcp_congestion_control: refused no-such-control: No such file")
+        .prints("1 more steps were not tried")
+        .warns("hint: undo the completed steps with: rxpath tune undo 1");
     assert!(place.has("veth/link/mtu", "1400"), "the step before stays until it is undone");
     place.rxpath(&["tune", "undo", "1"]).ok();
     assert_eq!(place.snapshot(), before);
 
-    let applied = place.rxpath(&["tune", "apply", &plan, "--on-failure", "undo"]);
-    assert_eq!(applied.code, Some(5), "{applied:?}");
+    place.rxpath(&["tune", "apply", &plan, "--on-failure", "undo"]).ends(5);
     assert_eq!(place.snapshot(), before);
 }
 
@@ -105,11 +98,12 @@ fn a_permission_that_is_lost_halfway_stops_the_plan() {
     let steps: Vec<String> =
         steps.iter().map(|step| format!("[[step]]{}\n", step.trim_end())).collect();
     std::fs::write(&plan, format!("{head}{}", steps.concat())).unwrap();
-    let applied = place.without("net_admin", &["tune", "apply", &plan]);
-    assert_eq!(applied.code, Some(5), "{applied:?}");
-    assert!(applied.out.contains("udp_rmem_min: 4096 -> 8192"), "{applied:?}");
-    assert!(applied.out.contains("veth/threaded: refused 1:"), "{applied:?}");
-    assert!(applied.out.contains("CAP_NET_ADMIN"), "{applied:?}");
+    place
+        .without("net_admin", &["tune", "apply", &plan])
+        .ends(5)
+        .prints("udp_rmem_min: 4096 -> 8192")
+        .prints("veth/threaded: refused 1:")
+        .prints("CAP_NET_ADMIN");
     place.rxpath(&["tune", "undo"]).ok();
     assert_eq!(place.snapshot(), before);
 }
@@ -120,15 +114,14 @@ fn a_plan_that_is_stale_or_foreign_changes_nothing() {
     let plan = place.plan(&["veth/threaded=1", "net.ipv4.udp_rmem_min=8192"]);
     place.sysctl("net.ipv4.udp_rmem_min", "16384");
     let before = place.snapshot();
-    let stale = place.rxpath(&["tune", "apply", &plan]);
-    assert_eq!(stale.code, Some(2), "{stale:?}");
-    assert!(stale.err.contains("was 4096 when the plan was made and is 16384 now"), "{stale:?}");
+    place
+        .rxpath(&["tune", "apply", &plan])
+        .ends(2)
+        .warns("was 4096 when the plan was made and is 16384 now");
     assert_eq!(place.snapshot(), before);
 
     let other = Place::new().unwrap();
-    let foreign = other.rxpath(&["tune", "apply", &plan]);
-    assert_eq!(foreign.code, Some(2), "{foreign:?}");
-    assert!(foreign.err.contains("another network namespace"), "{foreign:?}");
+    other.rxpath(&["tune", "apply", &plan]).ends(2).warns("another network namespace");
 }
 
 #[test]
@@ -139,9 +132,7 @@ fn changes_on_top_of_each_other_are_undone_in_order() {
         let plan = place.plan(&[&format!("net.ipv4.udp_rmem_min={value}")]);
         place.rxpath(&["tune", "apply", &plan]).ok();
     }
-    let refused = place.rxpath(&["tune", "undo", "1"]);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.err.contains("journal 2 is newer than journal 1"), "{refused:?}");
+    place.rxpath(&["tune", "undo", "1"]).ends(2).warns("journal 2 is newer than journal 1");
     place.rxpath(&["tune", "undo", "--all"]).ok();
     assert_eq!(place.snapshot(), before);
 }
@@ -152,17 +143,14 @@ fn only_one_at_a_time_changes_the_host() {
     let plan = place.plan(&["veth/link/mtu=1400"]);
     let before = place.snapshot();
     let held = place.lock();
-    let refused = place.rxpath(&["tune", "apply", &plan]);
-    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let refused = place.rxpath(&["tune", "apply", &plan]).ends(3);
     let holder = format!("one tune at a time; process {}", std::process::id());
     assert!(refused.err.contains(&holder), "{refused:?}");
     assert_eq!(place.snapshot(), before);
     // Another directory for the journals is no way round it.
     let elsewhere = place.dir.path().join("elsewhere").display().to_string();
     let words = ["tune", "apply", &plan, "--state-dir", &elsewhere];
-    let refused = place.rxpath_as_told(&words);
-    assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(refused.err.contains(&holder), "{refused:?}");
+    place.rxpath_as_told(&words).ends(3).warns(&holder);
     assert_eq!(place.snapshot(), before);
     drop(held);
     place.rxpath(&["tune", "apply", &plan]).ok();
@@ -179,8 +167,7 @@ fn two_directories_of_journals_do_not_undo_over_each_other() {
     let again = place.plan(&["net.ipv4.udp_rmem_min=16384"]);
     let elsewhere = place.dir.path().join("elsewhere").display().to_string();
     let words = ["tune", "apply", &again, "--state-dir", &elsewhere];
-    let refused = place.rxpath_as_told(&words);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let refused = place.rxpath_as_told(&words).ends(2);
     let said = "net.ipv4.udp_rmem_min: journal 1 of ";
     assert!(refused.err.contains(said) && refused.err.contains("in force"), "{refused:?}");
     assert!(refused.err.contains("tune undo 1 --state-dir"), "{refused:?}");
@@ -211,10 +198,11 @@ fn the_link_of_the_ssh_session_stays_up_unless_forced() {
     .unwrap();
     let before = place.snapshot();
     let session = ("SSH_CONNECTION", "10.77.0.9 50000 10.77.0.2 22");
-    let refused = place.with(session, &["tune", "apply", &plan]);
-    assert_eq!(refused.code, Some(2), "{refused:?}");
-    assert!(refused.err.contains("your ssh session from 10.77.0.9 runs over it"), "{refused:?}");
-    assert!(refused.err.contains("--force"), "{refused:?}");
+    place
+        .with(session, &["tune", "apply", &plan])
+        .ends(2)
+        .warns("your ssh session from 10.77.0.9 runs over it")
+        .warns("--force");
     assert_eq!(place.snapshot(), before);
     // A session over another device is no reason.
     let other = ("SSH_CONNECTION", "127.0.0.1 50000 127.0.0.1 22");
@@ -271,19 +259,16 @@ fn from_another_namespace_nothing_is_compared_or_undone() {
     let state = place.dir.path().join("state").display().to_string();
     let outside = |words: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rxpath"));
-        place::Said::from(command.args(words).args(["--state-dir", &state]).output().unwrap())
+        Said::from(command.args(words).args(["--state-dir", &state]).output().unwrap())
     };
     let status = outside(&["tune", "status"]).ok();
     assert!(status.contains("journal 1: of another network namespace"), "{status}");
     let verified = outside(&["tune", "verify"]);
     assert_eq!((verified.code, verified.out.as_str()), (Some(0), ""), "{verified:?}");
     assert!(verified.err.contains("journal 1 is not compared"), "{verified:?}");
-    let undone = outside(&["tune", "undo"]);
-    assert_eq!(undone.code, Some(5), "{undone:?}");
-    assert!(
-        undone.err.contains("the network namespace in which the changes were made"),
-        "{undone:?}"
-    );
+    outside(&["tune", "undo"])
+        .ends(5)
+        .warns("the network namespace in which the changes were made");
     assert_eq!(place.snapshot(), changed);
     place.rxpath(&["tune", "undo"]).ok();
     assert_eq!(place.snapshot(), before);

@@ -33,7 +33,7 @@ fn after_in(
     let ended = run.wait();
     until(limit, "the setting of before", || site.sysctl("sut", SOMAXCONN) == before);
     site.holds_nothing(limit);
-    (ended.code, ended.errors)
+    (ended.code, ended.err)
 }
 
 #[test]
@@ -85,9 +85,8 @@ fn a_host_that_restarts_ends_the_run_by_name_and_its_settings_are_no_changes_any
     let what = "trial 1 is void, settings of sut ended with its restart\n";
     assert!(errors.contains("sut restarted in the ") && errors.contains(what), "{errors}");
     // The journal is of the boot before.
-    let check = site.rxpath(&["hosts", "check", &site.inventory]);
-    assert_eq!(check.code, Some(0), "{check:?}");
-    assert!(!check.errors.contains("journal"), "{check:?}");
+    let check = site.rxpath(&["hosts", "check", &site.inventory]).ends(0);
+    assert!(!check.err.contains("journal"), "{check:?}");
 }
 
 #[test]

@@ -76,14 +76,13 @@ fn hostile_destinations_and_directories_are_refused_in_one_line_and_run_nothing(
             let file = site.write("hostile.toml", &good.replace(old, &quoted));
             let check = site.rxpath(&["hosts", "check", &file]);
             assert_eq!(check.code, Some(2), "{new:?}: {check:?}");
-            let lines: Vec<&str> = check.errors.lines().collect();
+            let lines: Vec<&str> = check.err.lines().collect();
             let is_one = lines.len() == 1 || (lines.len() == 2 && lines[1].starts_with("hint: "));
             assert!(is_one && lines[0].contains(what), "{new:?}: {check:?}");
-            assert!(check.printed.is_empty(), "{new:?}: {check:?}");
+            assert!(check.out.is_empty(), "{new:?}: {check:?}");
             assert!(!is_there(), "{new:?} ran");
         }
-        let host = site.rxpath(&["check", &format!("--host={word}")]);
-        assert!(host.code == Some(2) && host.errors.contains("no ssh destination"), "{host:?}");
+        site.rxpath(&["check", &format!("--host={word}")]).ends(2).warns("no ssh destination");
         assert!(!is_there(), "--host={word:?} ran");
     }
     // Nothing but these words was wrong.

@@ -8,8 +8,7 @@ use super::{SOON, site};
 #[test]
 fn copies_of_other_builds_are_removed_and_the_one_in_use_is_not() {
     let Some(site) = site() else { return };
-    let check = site.rxpath(&["hosts", "check", &site.inventory]);
-    assert_eq!(check.code, Some(0), "{check:?}");
+    site.rxpath(&["hosts", "check", &site.inventory]).ends(0);
     // Another build that runs, and one that does not.
     let cache = format!("{}-sut", site.path("cache"));
     let [idle, running] = ["a", "b"].map(|digit| format!("{cache}/{}", digit.repeat(64)));
@@ -20,21 +19,22 @@ fn copies_of_other_builds_are_removed_and_the_one_in_use_is_not() {
     let program = format!("{running}/rxpath");
     crate::executable::copy("/usr/bin/sleep", Path::new(&program));
     let mut user = std::process::Command::new(&program).arg("1000").spawn().unwrap();
-    let named = site.rxpath(&["hosts", "cleanup", &site.inventory, "--dry-run"]);
-    assert!(named.printed.contains("sut: would remove 1 copy of other builds"), "{named:?}");
-    assert!(named.printed.contains(&format!(": {idle}/rxpath\n")), "{named:?}");
+    site.rxpath(&["hosts", "cleanup", &site.inventory, "--dry-run"])
+        .prints("sut: would remove 1 copy of other builds")
+        .prints(&format!(": {idle}/rxpath\n"));
     assert!(Path::new(&idle).exists());
-    let cleaned = site.rxpath(&["hosts", "cleanup", &site.inventory]);
-    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
-    assert!(cleaned.printed.contains("gen1: nothing was left"), "{cleaned:?}");
+    let cleaned = site
+        .rxpath(&["hosts", "cleanup", &site.inventory])
+        .ends(0)
+        .prints("gen1: nothing was left");
     let kept = format!("sut: kept {program}: a copy of another build, which is running\n");
-    assert!(cleaned.printed.contains(&kept), "{cleaned:?}");
-    assert!(cleaned.printed.contains("/rxpath: the copy of this build\n"), "{cleaned:?}");
+    assert!(cleaned.out.contains(&kept), "{cleaned:?}");
+    assert!(cleaned.out.contains("/rxpath: the copy of this build\n"), "{cleaned:?}");
     assert!(!Path::new(&idle).exists() && Path::new(&running).exists());
     user.kill().unwrap();
     user.wait().unwrap();
     let cleaned = site.rxpath(&["hosts", "cleanup", &site.inventory, "--json"]);
-    let result = crate::schema::result("hosts-cleanup", &cleaned.printed);
+    let result = crate::schema::result("hosts-cleanup", &cleaned.out);
     assert_eq!(result[1]["copies"][0], "b".repeat(64), "{result}");
     site.holds_nothing(SOON);
 }
@@ -44,9 +44,7 @@ fn hosts_that_cannot_be_used_are_named_with_what_to_do() {
     let Some(site) = site() else { return };
     let refused = |inventory: &str, what: &str, hint: &str| {
         let file = site.write("bad.toml", inventory);
-        let check = site.rxpath(&["hosts", "check", &file]);
-        assert_eq!(check.code, Some(3), "{check:?}");
-        assert!(check.errors.contains(what) && check.errors.contains(hint), "{check:?}");
+        site.rxpath(&["hosts", "check", &file]).ends(3).warns(what).warns(hint);
     };
     let good = site.read_inventory();
     refused(
@@ -109,12 +107,12 @@ fn a_command_that_is_killed_on_its_host_or_whose_host_is_lost_says_so() {
     site.kill_in("sut", there);
     let killed = run.wait();
     let what = "rxpath: sut.lab: the command there was ended by signal 9\n";
-    assert!(killed.code == Some(5) && killed.errors.contains(what), "{killed:?}");
+    assert!(killed.code == Some(5) && killed.err.contains(what), "{killed:?}");
     let run = start();
     site.kill_endpoint("sut");
     let lost = run.wait();
     let what = "rxpath: sut.lab was lost: its connection ended\n";
-    assert!(lost.code == Some(5) && lost.errors.contains(what), "{lost:?}");
+    assert!(lost.code == Some(5) && lost.err.contains(what), "{lost:?}");
     site.wait_for_none("sut", "/rxpath ");
 }
 
@@ -122,7 +120,7 @@ fn a_command_that_is_killed_on_its_host_or_whose_host_is_lost_says_so() {
 fn the_clock_of_a_host_a_day_ahead_is_known_to_less_than_its_round_trip() {
     let Some(site) = site() else { return };
     let check = site.rxpath(&["hosts", "check", &site.inventory, "--json"]);
-    let answer: serde_json::Value = serde_json::from_str(&check.printed).unwrap();
+    let answer = check.json();
     let gen1 = &answer["result"]["gen1"];
     let ahead = gen1["clock_ahead_ns"].as_i64().unwrap();
     let error = gen1["clock_error_ns"].as_i64().unwrap();
@@ -136,14 +134,12 @@ fn the_clock_of_a_host_a_day_ahead_is_known_to_less_than_its_round_trip() {
 fn hosts_of_one_boot_id_that_do_not_see_each_other_are_taken_for_two_clocks_with_a_warning() {
     let Some(mut site) = site() else { return };
     let check = |site: &Site| site.rxpath(&["hosts", "check", &site.inventory]);
-    let one_machine = check(&site);
-    assert_eq!(one_machine.code, Some(0), "{one_machine:?}");
-    assert!(!one_machine.errors.contains("boot id"), "{one_machine:?}");
+    let one_machine = check(&site).ends(0);
+    assert!(!one_machine.err.contains("boot id"), "{one_machine:?}");
     let shared = "gen1 and sut are one machine: they take CPU time from each other";
-    assert!(one_machine.errors.contains(shared), "{one_machine:?}");
+    assert!(one_machine.err.contains(shared), "{one_machine:?}");
     site.make_sut_a_clone();
-    let clones = check(&site);
-    assert_eq!(clones.code, Some(0), "{clones:?}");
+    let clones = check(&site).ends(0);
     let what = "gen1 and sut have one boot id: taken for two clocks";
-    assert!(clones.errors.contains(what) && !clones.errors.contains(shared), "{clones:?}");
+    assert!(clones.err.contains(what) && !clones.err.contains(shared), "{clones:?}");
 }

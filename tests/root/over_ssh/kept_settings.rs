@@ -156,8 +156,8 @@ fn if_anything_dies_between_two_trials_the_kept_setting_is_undone() {
     is_as_before();
     assert_eq!(ended.code, Some(5), "{ended:?}");
     let what = " is void, everything is undone on sut\n";
-    assert!(ended.errors.contains("sut was lost in the "), "{ended:?}");
-    assert!(ended.errors.contains(what), "{ended:?}");
+    assert!(ended.err.contains("sut was lost in the "), "{ended:?}");
+    assert!(ended.err.contains(what), "{ended:?}");
     site.holds_nothing(SOON);
     // ssh.
     let run = between_trials(&site, &site.path("ssh"));
@@ -179,8 +179,7 @@ fn an_interrupt_after_a_trial_undoes_the_kept_setting() {
     let before = site.sysctl("sut", SOMAXCONN);
     let run = between_trials(&site, &site.path("runs"));
     run.interrupt();
-    let ended = run.wait();
-    assert_eq!(ended.code, Some(130), "{ended:?}");
+    run.wait().ends(130);
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
     // Of each journal: a void trial has one of its own.
     let undone: Vec<usize> =

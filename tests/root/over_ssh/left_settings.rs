@@ -62,18 +62,18 @@ fn settings_that_a_killed_run_left_are_undone_by_the_next_endpoint_and_by_cleanu
     let Some(site) = site() else { return };
     let before = site.sysctl("sut", SOMAXCONN);
     leave_setting(&site);
-    let check = site.rxpath(&["hosts", "check", &site.inventory]);
-    assert_eq!(check.code, Some(0), "{check:?}");
-    assert!(check.errors.contains("sut: undid journal 1 of a killed run"), "{check:?}");
+    site.rxpath(&["hosts", "check", &site.inventory])
+        .ends(0)
+        .warns("sut: undid journal 1 of a killed run");
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
     // Once more, for `hosts cleanup`.
     leave_setting(&site);
-    let dry = site.rxpath(&["hosts", "cleanup", &site.inventory, "--dry-run"]);
-    assert!(dry.printed.contains("sut: would undo journal 2 of a killed run"), "{dry:?}");
+    site.rxpath(&["hosts", "cleanup", &site.inventory, "--dry-run"])
+        .prints("sut: would undo journal 2 of a killed run");
     assert_eq!(site.sysctl("sut", SOMAXCONN), "4321");
-    let cleaned = site.rxpath(&["hosts", "cleanup", &site.inventory]);
-    assert_eq!(cleaned.code, Some(0), "{cleaned:?}");
-    assert!(cleaned.printed.contains("sut: undid journal 2 of a killed run"), "{cleaned:?}");
+    site.rxpath(&["hosts", "cleanup", &site.inventory])
+        .ends(0)
+        .prints("sut: undid journal 2 of a killed run");
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
     site.holds_nothing(SOON);
 }
@@ -88,15 +88,14 @@ fn changes_that_nobody_confirmed_yet_are_a_reason_not_to_begin() {
     };
     tune(&["plan", "--set", "net.core.somaxconn=4321", "-o", &plan]);
     tune(&["apply", &plan, "--confirm-within", "600s"]);
-    let check = site.rxpath(&["hosts", "check", &site.inventory]);
-    assert_eq!(check.code, Some(3), "{check:?}");
-    assert!(check.errors.contains("sut: journal 1 is not confirmed"), "{check:?}");
-    assert!(check.errors.contains("rxpath tune confirm 1"), "{check:?}");
+    site.rxpath(&["hosts", "check", &site.inventory])
+        .ends(3)
+        .warns("sut: journal 1 is not confirmed")
+        .warns("rxpath tune confirm 1");
     assert_eq!(site.sysctl("sut", SOMAXCONN), "4321");
     // Confirmed, they are the user's own.
     tune(&["confirm", "1"]);
-    let check = site.rxpath(&["hosts", "check", &site.inventory]);
-    assert_eq!(check.code, Some(0), "{check:?}");
+    site.rxpath(&["hosts", "check", &site.inventory]).ends(0);
     tune(&["undo", "1"]);
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
     site.holds_nothing(SOON);
@@ -114,12 +113,8 @@ fn without_root_journals_that_cannot_be_read_are_said_and_are_no_changes() {
     tune(&["undo", "1"]);
     let inventory = site.of_user(["sudo = \"never\"", "sudo = \"never\""]);
     let unread = "sut: 1 journal of `rxpath tune` cannot be read";
-    let check = site.rxpath(&["hosts", "check", &inventory]);
-    assert_eq!(check.code, Some(0), "{check:?}");
-    assert!(check.errors.contains(unread), "{check:?}");
-    let cleaned = site.rxpath(&["hosts", "cleanup", &inventory]);
-    assert_eq!(cleaned.code, Some(5), "{cleaned:?}");
-    assert!(cleaned.printed.contains(unread), "{cleaned:?}");
-    assert!(!cleaned.printed.contains("tune undo 1"), "{cleaned:?}");
+    site.rxpath(&["hosts", "check", &inventory]).ends(0).warns(unread);
+    let cleaned = site.rxpath(&["hosts", "cleanup", &inventory]).ends(5).prints(unread);
+    assert!(!cleaned.out.contains("tune undo 1"), "{cleaned:?}");
     site.holds_nothing(SOON);
 }

@@ -51,10 +51,9 @@ fn an_ordinary_user_measures_between_hosts_without_root() {
     site.holds_nothing(SOON);
     // What needs root is refused by name, with a command that ssh understands.
     let observed = [&all[..], &["--set", "observe.drops=true"]].concat();
-    let refused = site.rxpath(&observed);
-    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let refused = site.rxpath(&observed).ends(3);
     let hint = format!("hint: rxpath doctor --host {USER}@sut.lab says what is missing there");
-    assert!(refused.errors.contains(&hint), "{refused:?}");
+    assert!(refused.err.contains(&hint), "{refused:?}");
 }
 
 #[test]
@@ -77,11 +76,10 @@ fn an_endpoint_by_sudo_ends_with_its_coordinator_and_with_sudo() {
     // Nobody is left between sshd and the endpoint.
     let run = start();
     site.kill_in("gen1", "sudo -n -- ");
-    let ended = run.wait();
-    assert_eq!(ended.code, Some(5), "{ended:?}");
+    let ended = run.wait().ends(5);
     // sudo takes its programs with it: which end is heard of first is a race.
     let known = ["gen1 was lost in the ", "load died during "];
-    assert!(known.iter().any(|how| ended.errors.contains(how)), "{ended:?}");
+    assert!(known.iter().any(|how| ended.err.contains(how)), "{ended:?}");
     site.holds_nothing(Duration::from_secs(25));
 }
 
@@ -102,8 +100,7 @@ fn a_network_namespace_is_entered_by_sudo_that_wants_no_password() {
     site.holds_nothing(SOON);
     // The words of the real sudo.
     site.sudoers("");
-    let refused = site.rxpath(&["hosts", "check", &inventory]);
-    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let refused = site.rxpath(&["hosts", "check", &inventory]).ends(3);
     let what = "sut: hosts.sut.netns needs root there, and sudo -n wants a password";
-    assert!(refused.errors.contains(what), "{refused:?}");
+    assert!(refused.err.contains(what), "{refused:?}");
 }

@@ -34,15 +34,13 @@ fn only_chosen_pairs_talk_to_each_other() {
     let hosts = fs::read_to_string(&inventory).unwrap();
     let pairs = r#"pairs = [["gen2", "sut"], ["gen1", "sut2"]]"#;
     let chosen = site.write("chosen.toml", &format!("{hosts}[network]\n{pairs}\n"));
-    let check = site.rxpath(&["hosts", "check", &chosen]);
-    assert_eq!(check.code, Some(0), "{check:?}");
+    let check = site.rxpath(&["hosts", "check", &chosen]).ends(0);
     for ready in ["ready: gen2 -> sut (10.78.5.2)\n", "ready: gen1 -> sut2 (10.78.5.3)\n"] {
-        assert!(check.printed.contains(ready), "{check:?}");
+        assert!(check.out.contains(ready), "{check:?}");
     }
     let (file, out) = (site.write("s.toml", SCENARIO), site.path("runs"));
     let words = ["run", &file, "--hosts", &chosen];
-    let plan = site.rxpath(&[&words[..], &["--dry-run"]].concat());
-    assert!(plan.printed.contains("base: load.rate 4k = 2 pairs x 2k"), "{plan:?}");
+    site.rxpath(&[&words[..], &["--dry-run"]].concat()).prints("base: load.rate 4k = 2 pairs x 2k");
     let run = site.rxpath(&[&words[..], &["--out", &out, "--keep-noisy"]].concat());
     // 4: the machine was busy, which is no matter here.
     assert!(matches!(run.code, Some(0 | 4)), "{run:?}");

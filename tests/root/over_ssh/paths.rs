@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::relay::Trouble;
-use super::site::{Ended, Site};
+use super::site::Site;
 use super::{SOON, site};
+use crate::program::Said;
 
 /// Drops what comes to the port of the workloads.
 fn closed(protocol: &str) -> String {
@@ -13,10 +14,8 @@ fn closed(protocol: &str) -> String {
     )
 }
 
-fn refused(site: &Site, inventory: &str, what: &str) -> Ended {
-    let check = site.rxpath(&["hosts", "check", inventory]);
-    assert_eq!(check.code, Some(3), "{check:?}");
-    assert!(check.errors.contains(what), "{check:?}");
+fn refused(site: &Site, inventory: &str, what: &str) -> Said {
+    let check = site.rxpath(&["hosts", "check", inventory]).ends(3).warns(what);
     check
 }
 
@@ -25,24 +24,21 @@ fn without_an_address_the_routes_of_both_sides_decide() {
     let Some(site) = site() else { return };
     let by_route = site.read_inventory().replace("addr = [\"10.78.3.2\"]\n", "");
     let file = site.write("by_route.toml", &by_route);
-    let check = site.rxpath(&["hosts", "check", &file, "--json"]);
-    assert_eq!(check.code, Some(0), "{check:?}");
-    let answer: serde_json::Value = serde_json::from_str(&check.printed).unwrap();
+    let check = site.rxpath(&["hosts", "check", &file, "--json"]).ends(0);
+    let answer = check.json();
     assert_eq!(answer["result"]["sut"]["device"], "data", "not the one of ssh: {answer}");
     let scenario = site.write("s.toml", "question = \"?\"\n");
     let hosts = ["--sender", "gen1.lab", "--receiver", "sut.lab"];
-    let plan = site.rxpath(&[["run", &scenario, "--dry-run"].as_slice(), &hosts].concat());
-    assert_eq!(plan.code, Some(0), "{plan:?}");
-    assert!(plan.printed.contains("10.78.3.2"), "{plan:?}");
+    site.rxpath(&[["run", &scenario, "--dry-run"].as_slice(), &hosts].concat())
+        .ends(0)
+        .prints("10.78.3.2");
     site.add_network();
     let both = "sut is reached at several addresses: 10.78.3.2 (data) from 10.78.3.1 (data), \
                 10.78.9.2 (more) from 10.78.9.1 (more)";
-    let check = refused(&site, &file, both);
-    assert!(check.errors.contains("hosts.sut.dev = \"data\""), "{check:?}");
+    refused(&site, &file, both).warns("hosts.sut.dev = \"data\"");
     let role = "role = \"receiver\"\n";
     let file = site.write("more.toml", &by_route.replace(role, &format!("{role}dev = \"more\"\n")));
-    let check = site.rxpath(&["hosts", "check", &file]);
-    assert_eq!(check.code, Some(0), "{check:?}");
+    site.rxpath(&["hosts", "check", &file]).ends(0);
 }
 
 #[test]
@@ -51,11 +47,9 @@ fn a_router_that_no_route_shows_is_found_by_the_hops_that_probes_take() {
     site.hide_a_router();
     let routed = site.read_inventory().replace("10.78.3.2", "10.78.2.2");
     let file = site.write("routed.toml", &routed);
-    let check = refused(&site, &file, "gen1 -> sut takes 2 hops; network.hops is 1");
-    assert!(check.errors.contains("network.hops = 2"), "{check:?}");
+    refused(&site, &file, "gen1 -> sut takes 2 hops; network.hops is 1").warns("network.hops = 2");
     let file = site.write("allowed.toml", &format!("{routed}[network]\nhops = 2\n"));
-    let check = site.rxpath(&["hosts", "check", &file]);
-    assert_eq!(check.code, Some(0), "{check:?}");
+    site.rxpath(&["hosts", "check", &file]).ends(0);
 }
 
 #[test]
@@ -63,8 +57,8 @@ fn a_route_by_a_router_is_refused_unless_more_hops_are_allowed() {
     let Some(site) = site() else { return };
     site.inside("gen1", &["ip", "route", "add", "10.78.2.0/24", "via", "10.78.1.1"]);
     let file = site.write("routed.toml", &site.read_inventory().replace("10.78.3.2", "10.78.2.2"));
-    let check = refused(&site, &file, "gen1 -> sut takes a router, and network.hops is 1");
-    assert!(check.errors.contains("network.hops = 2 or more"), "{check:?}");
+    refused(&site, &file, "gen1 -> sut takes a router, and network.hops is 1")
+        .warns("network.hops = 2 or more");
 }
 
 #[test]
@@ -73,10 +67,9 @@ fn a_closed_port_is_said_with_the_place_up_to_which_packets_come() {
     let out = site.path("runs");
     let run = |inventory: &str, scenario: &str| {
         let file = site.write("s.toml", &format!("question = \"?\"\n{scenario}"));
-        let run = site.rxpath(&["run", &file, "--hosts", inventory, "--out", &out]);
-        assert_eq!(run.code, Some(3), "{run:?}");
+        let run = site.rxpath(&["run", &file, "--hosts", inventory, "--out", &out]).ends(3);
         assert!(!Path::new(&out).exists(), "nothing was started");
-        run.errors
+        run.err
     };
     // In the network: the wire drops all.
     let (relay, wired) = site.wire_with(Trouble { drop_each: Some(1), ..Trouble::default() });
@@ -108,14 +101,14 @@ fn of_two_receivers_the_one_that_is_not_reached_is_named() {
                 (nftables has 1 rule on input)";
     let check = site.rxpath(&["hosts", "check", &inventory]);
     assert_eq!(check.code, Some(5), "the other one is ready: {check:?}");
-    assert!(check.errors.contains(what), "{check:?}");
-    assert!(check.printed.contains("ready: gen1 -> sut ("), "{check:?}");
-    assert!(check.printed.contains("not ready: sut2\n"), "{check:?}");
+    assert!(check.err.contains(what), "{check:?}");
+    assert!(check.out.contains("ready: gen1 -> sut ("), "{check:?}");
+    assert!(check.out.contains("not ready: sut2\n"), "{check:?}");
     // A sender has one device.
     let text = std::fs::read_to_string(inventory).unwrap().replace("10.78.5.2", "10.78.3.2");
     let apart = site.write("apart.toml", &text);
-    let check = refused(&site, &apart, "gen1 would send to sut by data and to sut2 by lan");
-    assert!(check.errors.contains("addresses of its network"), "{check:?}");
+    refused(&site, &apart, "gen1 would send to sut by data and to sut2 by lan")
+        .warns("addresses of its network");
 }
 
 /// The receiver answers for all its addresses on each of its devices, as Linux does by default.
@@ -123,9 +116,8 @@ fn of_two_receivers_the_one_that_is_not_reached_is_named() {
 fn a_route_by_another_device_of_the_receiver_is_found_by_where_probes_arrive() {
     let Some(site) = site() else { return };
     site.add_second_path();
-    let check =
-        refused(&site, &site.inventory, "probes from gen1 arrive at sut by other, not by data");
-    assert!(check.errors.contains("10.78.3.2 is on data"), "{check:?}");
+    refused(&site, &site.inventory, "probes from gen1 arrive at sut by other, not by data")
+        .warns("10.78.3.2 is on data");
 }
 
 #[test]
@@ -144,13 +136,13 @@ fn a_device_without_a_carrier_and_a_host_that_is_busy_are_named() {
     let out = site.path("runs");
     let run = site.start(&["run", &file, "--hosts", &site.inventory, "--out", &out]);
     site.wait_for("gen1", " load udp ");
-    let check = refused(&site, &site.inventory, ": another experiment runs there (pid ");
-    assert!(check.errors.contains("let that experiment end"), "{check:?}");
+    refused(&site, &site.inventory, ": another experiment runs there (pid ")
+        .warns("let that experiment end");
     run.kill();
     site.holds_nothing(SOON);
     site.take_down("sut", "data");
-    let check = refused(&site, &site.inventory, "sut: data is down or has no carrier");
-    assert!(check.errors.contains("ip link set data up"), "{check:?}");
+    refused(&site, &site.inventory, "sut: data is down or has no carrier")
+        .warns("ip link set data up");
 }
 
 #[test]
@@ -159,7 +151,7 @@ fn a_port_that_another_program_has_is_said_before_the_run() {
     let server = site.start_on("sut", &["serve", "udp", "10.78.3.2:4321"]);
     site.wait_for("sut", " serve udp ");
     site.wait_for_port("sut", 4321);
-    let check = refused(&site, &site.inventory, "sut: cannot open udp/4321 for probes: Address");
-    assert!(check.errors.contains("ss -lnp"), "{check:?}");
+    refused(&site, &site.inventory, "sut: cannot open udp/4321 for probes: Address")
+        .warns("ss -lnp");
     server.kill();
 }

@@ -41,9 +41,9 @@ fn what_is_refused_when_it_is_written_or_breaks_the_path_leaves_out_its_variant_
     // 4: the machine was busy, which is no matter here.
     assert!(matches!(run.code, Some(4 | 5)), "{run:?}");
     let refused = "cannot be set on sut: net.ipv4.tcp_congestion_control=no-such-control is refused: No such file";
-    assert!(run.errors.contains(&format!("refused is not available: {refused}")), "{run:?}");
+    assert!(run.err.contains(&format!("refused is not available: {refused}")), "{run:?}");
     let short = "with its settings, 1252 bytes pass gen1 -> sut, 1400 do not: MTU 1500 at gen1 and 1280 at sut";
-    assert!(run.errors.contains(&format!("short is not available: {short}")), "{run:?}");
+    assert!(run.err.contains(&format!("short is not available: {short}")), "{run:?}");
     let directory = std::fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
     let manifest = RunReader::open(&directory).unwrap().manifest;
     secrets::are_kept(&site, &directory);
@@ -70,12 +70,11 @@ fn a_run_of_which_no_variant_is_left_says_why_and_leaves_the_host_as_it_was() {
     let (file, out) = (site.write("s.toml", &format!("{REFUSED}{BASE}")), site.path("runs"));
     let before = site.sysctl("sut", SOMAXCONN);
     let words = ["run", &file, "--hosts", &site.inventory, "--out", &out, "--change-hosts"];
-    let run = site.rxpath(&words);
-    assert_eq!(run.code, Some(3), "{run:?}");
+    let run = site.rxpath(&words).ends(3);
     let what =
         "1 of 1 variants not available: cannot be set on sut: net.ipv4.tcp_congestion_control=";
-    assert!(run.errors.contains(what), "{run:?}");
-    assert!(run.errors.contains(": nothing is left to compare"), "{run:?}");
+    assert!(run.err.contains(what), "{run:?}");
+    assert!(run.err.contains(": nothing is left to compare"), "{run:?}");
     assert_eq!(site.sysctl("sut", SOMAXCONN), before);
     site.holds_nothing(SOON);
 }

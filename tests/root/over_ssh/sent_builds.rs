@@ -30,10 +30,9 @@ fn a_build_for_the_host_is_sent_and_an_experiment_runs_by_it() {
     let bytes = build(&site);
     let beside = site.path(&format!("rxpath-{ARCH}"));
     fs::write(&beside, &bytes).unwrap();
-    let check = site.rxpath(&["hosts", "check", &site.inventory]);
-    assert_eq!(check.code, Some(0), "{check:?}");
+    let check = site.rxpath(&["hosts", "check", &site.inventory]).ends(0);
     for alias in ["gen1", "sut"] {
-        assert!(check.errors.contains(&format!("{alias}: sending rxpath ({beside})")), "{check:?}");
+        assert!(check.err.contains(&format!("{alias}: sending rxpath ({beside})")), "{check:?}");
         assert_eq!(sent(&site, alias), bytes);
     }
     let out = site.path("runs");
@@ -43,7 +42,7 @@ fn a_build_for_the_host_is_sent_and_an_experiment_runs_by_it() {
     let run = site.rxpath(&words);
     // 4: the machine was busy, which is no matter here.
     assert!(matches!(run.code, Some(0 | 4)), "{run:?}");
-    assert!(!run.errors.contains("sending rxpath"), "{run:?}");
+    assert!(!run.err.contains("sending rxpath"), "{run:?}");
     site.holds_nothing(SOON);
     // A file that was given comes before the one in the directory.
     let given = site.path("given");
@@ -51,9 +50,9 @@ fn a_build_for_the_host_is_sent_and_an_experiment_runs_by_it() {
     let words = format!("{ARCH}={given}");
     let steal =
         ["steal", "--host", "sut.lab", "--binary", &words, "-d", "300ms", "--irq-entry", "1"];
-    let ended = site.rxpath(&[&steal[..], &["--json"]].concat());
-    assert!(ended.errors.contains(&format!("sut.lab: sending rxpath ({given})")), "{ended:?}");
-    assert!(ended.printed.contains("\"rxpath/steal/"), "{ended:?}");
+    site.rxpath(&[&steal[..], &["--json"]].concat())
+        .warns(&format!("sut.lab: sending rxpath ({given})"))
+        .prints("\"rxpath/steal/");
 }
 
 /// The one copy on a host.

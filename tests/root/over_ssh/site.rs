@@ -16,10 +16,11 @@ use rxpath_host::lab::netns::Namespace;
 use tempfile::TempDir;
 
 use self::accounts::ACCOUNTS;
-pub use self::running::{Ended, Running};
+pub use self::running::Running;
 use super::{SOON, until};
 use crate::bed::Bed;
 use crate::handlers::catches;
+use crate::program::Said;
 
 /// How far the clock of `gen1` is ahead. **Unit** s.
 pub const AHEAD_S: u32 = 86_400;
@@ -231,7 +232,7 @@ impl Site {
     }
 
     /// Runs the program on the coordinator.
-    pub fn rxpath(&self, words: &[&str]) -> Ended {
+    pub fn rxpath(&self, words: &[&str]) -> Said {
         self.start(words).wait()
     }
 

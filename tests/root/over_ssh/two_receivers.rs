@@ -11,10 +11,9 @@ const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
 fn both_receivers_get_what_was_sent_to_them_and_both_hosts_are_changed_for_the_trial() {
     let Some(mut site) = site() else { return };
     let inventory = site.add_receiver();
-    let check = site.rxpath(&["hosts", "check", &inventory]);
-    assert_eq!(check.code, Some(0), "{check:?}");
+    let check = site.rxpath(&["hosts", "check", &inventory]).ends(0);
     let ready = "ready: gen1 -> sut (10.78.5.2), sut2 (10.78.5.3)";
-    assert!(check.printed.contains(ready), "{check:?}");
+    assert!(check.out.contains(ready), "{check:?}");
     let before = ["sut", "sut2"].map(|alias| site.sysctl(alias, SOMAXCONN));
     let changing = format!("{SCENARIO}[tune.receiver]\n\"net.core.somaxconn\" = 4321\n");
     let (file, out) = (site.write("s.toml", &changing), site.path("runs"));
@@ -64,8 +63,6 @@ fn a_receiver_that_is_lost_ends_the_run_on_all_hosts() {
     site.wait_for("gen1", " load udp ");
     site.wait_for("sut2", " serve udp ");
     site.kill_in("sut2", " endpoint");
-    let ended = run.wait();
-    assert_eq!(ended.code, Some(5), "{ended:?}");
-    assert!(ended.errors.contains("sut2 was lost"), "{ended:?}");
+    run.wait().ends(5).warns("sut2 was lost");
     site.holds_nothing(SOON);
 }

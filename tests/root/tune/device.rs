@@ -49,8 +49,7 @@ fn a_plan_for_a_device_that_is_gone_names_its_step() {
     let Some(place) = Place::new() else { return };
     let plan = place.plan(&["veth/link/mtu=1400"]);
     place.ip(&["link", "del", "veth"]);
-    let refused = place.rxpath(&["tune", "apply", &plan]);
-    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let refused = place.rxpath(&["tune", "apply", &plan]).ends(3);
     assert_eq!(
         refused.err.trim(),
         "rxpath: step 1: veth/link can't be read: No such device (os error 19)"
@@ -66,11 +65,12 @@ fn of_a_device_that_is_gone_it_says_so_and_restores_the_rest() {
     place.ip(&["link", "del", "veth"]);
     // Another device of the same name is a stranger.
     place.ip(&["link", "add", "veth", "mtu", "1300", "type", "veth", "peer", "name", "other"]);
-    let undone = place.rxpath(&["tune", "undo"]);
-    assert_eq!(undone.code, Some(5), "{undone:?}");
-    assert!(undone.out.contains("veth/link: not restored"), "{undone:?}");
-    assert!(undone.out.contains("is gone, and veth/link with it"), "{undone:?}");
-    assert!(undone.err.contains("--forget"), "{undone:?}");
+    place
+        .rxpath(&["tune", "undo"])
+        .ends(5)
+        .prints("veth/link: not restored")
+        .prints("is gone, and veth/link with it")
+        .warns("--forget");
     assert_eq!(place.snapshot()["net.ipv4.udp_rmem_min"], before["net.ipv4.udp_rmem_min"]);
     assert!(place.has("veth/link/mtu", "1300"), "the stranger is not touched");
     assert_eq!(place.rxpath(&["tune", "undo", "--forget"]).code, Some(5));

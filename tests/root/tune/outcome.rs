@@ -28,8 +28,7 @@ fn each_steps_outcome_is_told_by_status_and_verify() {
         ("udp_rmem_min: never reached: 8192 was not tried", "never reached: 8192 was not tried"),
     ];
     let status = place.rxpath(&["tune", "status"]).ok();
-    let verify = place.rxpath(&["tune", "verify"]);
-    assert_eq!(verify.code, Some(1), "{verify:?}");
+    let verify = place.rxpath(&["tune", "verify"]).ends(1);
     for (of_status, of_verify) in told {
         assert!(status.contains(of_status), "{of_status}: {status}");
         assert!(verify.out.contains(of_verify), "{of_verify}: {verify:?}");
@@ -55,9 +54,10 @@ fn where_nothing_came_of_any_step_nothing_waits_and_nothing_is_undone() {
     let text = std::fs::read_to_string(&plan).unwrap();
     let at = text.find("[[step]]").unwrap();
     std::fs::write(&plan, format!("{}{}\n{}", &text[..at], refused_step(), &text[at..])).unwrap();
-    let applied = place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]);
-    assert_eq!(applied.code, Some(5), "{applied:?}");
-    assert!(applied.out.contains("there is nothing to undo"), "{applied:?}");
+    let applied = place
+        .rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"])
+        .ends(5)
+        .prints("there is nothing to undo");
     assert!(!applied.out.contains("unless confirmed") && !applied.err.contains("hint: undo"));
     until("the watchdog has ended", || {
         let contents = Contents::read(&place.store().path(1)).unwrap().unwrap();
@@ -70,9 +70,7 @@ fn where_nothing_came_of_any_step_nothing_waits_and_nothing_is_undone() {
         all.contains("journal 1: finished") && all.contains("refused no-such-control"),
         "{all}"
     );
-    let confirm = place.rxpath(&["tune", "confirm"]);
-    assert_eq!(confirm.code, Some(2), "{confirm:?}");
-    assert!(confirm.err.contains("nothing waits for a confirmation"), "{confirm:?}");
+    place.rxpath(&["tune", "confirm"]).ends(2).warns("nothing waits for a confirmation");
     assert!(place.rxpath(&["tune", "undo"]).ok().contains("nothing to undo"));
     assert_eq!(place.rxpath(&["tune", "verify", "1"]).code, Some(1));
     assert_eq!(place.snapshot(), before);

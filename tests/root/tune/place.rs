@@ -1,7 +1,7 @@
 //! A namespace with a veth of several queues, a state directory, and the built program run inside.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::lab::owner::Owner;
@@ -12,6 +12,7 @@ use rxpath_tune::store::{Store, TuneLock};
 use tempfile::TempDir;
 
 use crate::bed::{may_run, random_id};
+use crate::program::Said;
 
 /// One of each kind that a veth and a namespace have.
 pub const WISHES: [&str; 8] = [
@@ -50,30 +51,6 @@ pub struct Place {
     peer: Namespace,
     _owner: Owner,
     pub dir: TempDir,
-}
-
-/// What a run of the program said.
-#[derive(Debug)]
-pub struct Said {
-    pub code: Option<i32>,
-    pub out: String,
-    pub err: String,
-}
-
-impl Said {
-    /// What it printed, when it ended well.
-    #[track_caller]
-    pub fn ok(self) -> String {
-        assert_eq!(self.code, Some(0), "{self:?}");
-        self.out
-    }
-}
-
-impl From<Output> for Said {
-    fn from(output: Output) -> Self {
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
-    }
 }
 
 impl Place {

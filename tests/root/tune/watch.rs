@@ -6,7 +6,7 @@ use std::time::Duration;
 use rxpath_host::write::fault::VARIABLE;
 use rxpath_host::write::journal::Contents;
 
-use super::place::{Place, Said, WISHES};
+use super::place::{Place, WISHES};
 use crate::bed::{until, until_within};
 
 fn watchdog_is_gone(place: &Place) -> bool {
@@ -39,9 +39,7 @@ fn without_a_confirmation_it_is_undone() {
     await_watchdog(&place);
     assert_eq!(place.snapshot(), before, "{}", log(&place));
     assert!(log(&place).contains("not confirmed in time: undone"), "{}", log(&place));
-    let late = place.rxpath(&["tune", "confirm", "1"]);
-    assert_eq!(late.code, Some(1), "{late:?}");
-    assert!(late.err.contains("too late"), "{late:?}");
+    place.rxpath(&["tune", "confirm", "1"]).ends(1).warns("too late");
 }
 
 #[test]
@@ -86,8 +84,7 @@ fn verify_moves_the_time_on_if_all_changes_hold_and_not_otherwise() {
     let moved_ns = deadline_ns();
     assert!(moved_ns - first_ns >= 2_000_000_000_000, "{first_ns} {moved_ns}");
     place.sysctl("net.ipv4.udp_rmem_min", "16384");
-    let drifted = verify("9000s");
-    assert!(drifted.code == Some(1) && drifted.out.contains("drifted"), "{drifted:?}");
+    verify("9000s").ends(1).prints("drifted");
     assert_eq!(deadline_ns(), moved_ns);
     place.rxpath(&["tune", "undo"]).ok();
     // Nothing is in force that could hold.
@@ -224,9 +221,9 @@ fn the_watchdog_is_no_process_of_the_login() {
 fn without_a_unit_the_watchdog_works_and_the_login_s_end_is_told() {
     let Some(place) = Place::new() else { return };
     let before = place.snapshot();
-    let said = applied_in_a_login(&place, "echo no bus >&2; exit 1");
-    assert_eq!(said.code, Some(0), "{said:?}");
-    assert!(said.err.contains("systemd-run did not start the watchdog"), "{said:?}");
+    applied_in_a_login(&place, "echo no bus >&2; exit 1")
+        .ends(0)
+        .warns("systemd-run did not start the watchdog");
     await_watchdog(&place);
     assert_eq!(place.snapshot(), before, "{}", log(&place));
     assert!(log(&place).starts_with("no bus\n"), "{}", log(&place));

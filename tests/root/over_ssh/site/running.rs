@@ -10,17 +10,12 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::program::Said;
+
 /// No run of the tests takes as long.
 const LONGEST: Duration = Duration::from_secs(300);
 /// From the end of a run to that of its outputs.
 const CLOSED: Duration = Duration::from_secs(60);
-
-#[derive(Debug)]
-pub struct Ended {
-    pub code: Option<i32>,
-    pub printed: String,
-    pub errors: String,
-}
 
 pub struct Running(pub(super) Child);
 
@@ -56,12 +51,12 @@ impl Running {
     }
 
     /// Waits until it ends. One that goes on is killed, and what it printed is shown.
-    pub fn wait(self) -> Ended {
+    pub fn wait(self) -> Said {
         self.wait_within([LONGEST, CLOSED]).unwrap_or_else(|shown| panic!("{shown}"))
     }
 
     /// The same with the longest times for its end and for that of its outputs; an error has what it printed until then.
-    fn wait_within(mut self, [longest, closed]: [Duration; 2]) -> Result<Ended, String> {
+    fn wait_within(mut self, [longest, closed]: [Duration; 2]) -> Result<Said, String> {
         let printed = Output::of(self.0.stdout.take().unwrap());
         let errors = Output::of(self.0.stderr.take().unwrap());
         let deadline = Instant::now() + longest;
@@ -76,7 +71,7 @@ impl Running {
         let code = self.0.wait().unwrap().code();
         // What it started may have its outputs.
         let are_closed = [printed.is_closed_within(closed), errors.is_closed_within(closed)];
-        let ended = Ended { code, printed: printed.text(), errors: errors.text() };
+        let ended = Said::new(code, [printed.text(), errors.text()]);
         match (is_over, are_closed) {
             (false, _) => Err(format!("it went on for {longest:?}: {ended:?}")),
             (true, [true, true]) => Ok(ended),
