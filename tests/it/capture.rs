@@ -12,9 +12,7 @@ fn host(name: &str) -> String {
 }
 
 fn json(args: &[&str]) -> Value {
-    let output = rxpath(args);
-    let text = String::from_utf8(output.stdout).unwrap();
-    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+    rxpath(args).json()
 }
 
 #[test]
@@ -22,19 +20,13 @@ fn a_capture_is_a_tree_that_check_takes() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("host");
     let target = target.to_str().unwrap();
-    let output = rxpath(&["capture", target]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("replaced:") && text.contains("keys left out"), "{text}");
+    rxpath(&["capture", target]).ends(0).prints("replaced:").prints("keys left out");
     let manifest = fs::read_to_string(Path::new(target).join("capture.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
     assert_eq!(manifest["is_scrubbed"], true);
     let queues = json(&["check", "--queues", "--dev", "lo", "--sysroot", target, "--json"]);
     assert_eq!(queues["result"]["devices"][0]["device"], "lo");
-    let again = rxpath(&["capture", target]);
-    assert_eq!(again.status.code(), Some(2));
-    let text = String::from_utf8(again.stderr).unwrap();
-    assert!(text.contains("not empty") && text.contains("hint: "), "{text}");
+    rxpath(&["capture", target]).ends(2).warns("not empty").warns("hint: ");
 }
 
 #[test]
@@ -42,8 +34,7 @@ fn a_capture_into_no_directory_is_a_usage_error() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "x").unwrap();
-    let output = rxpath(&["capture", file.join("below").to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    rxpath(&["capture", file.join("below").to_str().unwrap()]).ends(2);
 }
 
 #[test]
@@ -81,9 +72,8 @@ fn devices_without_queues_of_their_own_are_named_and_not_shown() {
         .collect();
     assert_eq!(names, ["wan0", "wan1"]);
     assert_eq!(found["result"]["passed_over"], serde_json::json!(["br0"]));
-    let text = rxpath(&["check", "--queues", "--sysroot", &host]);
-    let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("not shown, without receive queues of their own: br0"), "{text}");
+    rxpath(&["check", "--queues", "--sysroot", &host])
+        .prints("not shown, without receive queues of their own: br0");
     let bridge = json(&["check", "--queues", "--sysroot", &host, "--dev", "br0", "--json"]);
     assert_eq!(bridge["result"]["devices"][0]["device"], "br0");
 }
@@ -101,9 +91,8 @@ fn a_flow_lands_where_key_and_table_say() {
     assert_eq!(landing["irq_cpus"]["value"], (4 + queue).to_string());
     let ports = &found["result"]["spreads"][0]["value"]["source_ports"];
     assert_eq!(ports.as_array().unwrap().len(), 4);
-    let text = rxpath(&["check", "--flow", flow, "--dev", "eth1", "--sysroot", &host]);
-    let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("sockets of the host were not looked at"), "{text}");
+    rxpath(&["check", "--flow", flow, "--dev", "eth1", "--sysroot", &host])
+        .prints("sockets of the host were not looked at");
 }
 
 #[test]
@@ -121,10 +110,12 @@ fn bad_flows_devices_and_intervals_are_one_line_and_status_2() {
     ] {
         let all = [&["check", "--sysroot", &host], args].concat();
         let output = rxpath(&all);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
-        assert!(text.contains(what), "{args:?}: {text}");
-        assert!(text.starts_with("rxpath: ") && text.lines().count() <= 2, "{args:?}: {text}");
+        assert_eq!(output.code, Some(2), "{args:?}: {output:?}");
+        assert!(output.err.contains(what), "{args:?}: {output:?}");
+        assert!(
+            output.err.starts_with("rxpath: ") && output.err.lines().count() <= 2,
+            "{args:?}: {output:?}"
+        );
     }
 }
 
@@ -155,9 +146,8 @@ fn broken_trees_are_gaps_and_never_a_crash() {
     for name in damaged.into_iter().chain(whole).chain(guests) {
         let host = host(name);
         let output = rxpath(&["check", "--queues", "--sysroot", &host, "--json"]);
-        let status = output.status.code();
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(matches!(status, Some(0 | 2 | 3)), "{name}: {status:?} {text}");
-        assert!(!text.contains("panicked"), "{name}: {text}");
+        let status = output.code;
+        assert!(matches!(status, Some(0 | 2 | 3)), "{name}: {status:?} {output:?}");
+        assert!(!output.err.contains("panicked"), "{name}: {output:?}");
     }
 }

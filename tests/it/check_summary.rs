@@ -8,11 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::program::rxpath;
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use crate::program::{rxpath, said};
 
 /// The reports of captured hosts: one in three copies, another alone.
 fn fleet(dir: &Path) {
@@ -20,21 +16,18 @@ fn fleet(dir: &Path) {
         [("bare-metal-2node", &["rack1/a", "rack1/b", "rack2/c"][..]), ("router", &["gate"])]
     {
         let tree = format!("{}/../../testdata/hosts/{host}", env!("CARGO_MANIFEST_DIR"));
-        let report = rxpath(&["check", "--json", "--goal", "benchmark", "--sysroot", &tree]);
-        assert!(report.status.success(), "{}", text(&report.stderr));
+        let report = rxpath(&["check", "--json", "--goal", "benchmark", "--sysroot", &tree]).ok();
         for name in names {
             let path = dir.join(format!("{name}.json"));
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, &report.stdout).unwrap();
+            fs::write(path, &report).unwrap();
         }
     }
 }
 
 fn summary(dir: &Path) -> (Option<i32>, Value) {
     let output = rxpath(&["check", "--summarize", dir.to_str().unwrap(), "--json"]);
-    let told = text(&output.stderr);
-    let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {told}"));
-    (output.status.code(), value)
+    (output.code, output.json())
 }
 
 #[test]
@@ -59,7 +52,7 @@ fn what_check_prints_is_what_the_summary_reads() {
     assert_eq!(ice["odd_hosts"][0]["host"], "rack2/c");
     assert_eq!(ice["odd_hosts"][0]["differences"][0]["id"], lost.as_str());
     assert_eq!(ice["odd_hosts"][0]["differences"][0]["has_it"], false);
-    let shown = text(&rxpath(&["check", "--summarize", dir.path().to_str().unwrap()]).stdout);
+    let shown = rxpath(&["check", "--summarize", dir.path().to_str().unwrap()]).out;
     assert!(shown.contains(&format!("rack2/c: lacks {lost} (2 of 3)")), "{shown}");
 }
 
@@ -70,9 +63,7 @@ fn a_directory_whose_name_is_not_utf_8_is_summed_up() {
     fs::create_dir(&odd).unwrap();
     fleet(&odd);
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    let output = command.args(["check", "--json", "--summarize"]).arg(&odd).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let value = said(command.args(["check", "--json", "--summarize"]).arg(&odd)).ends(0).json();
     assert_eq!(value["settings"]["directory"], odd.display().to_string());
     assert_eq!(value["result"]["hosts_count"], 4);
 }
@@ -125,11 +116,9 @@ fn nothing_to_sum_up_is_one_line_and_status_2() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_str().unwrap();
     let ask = |args: &[&str], wanted: &str| {
-        let output = rxpath(args);
-        let told = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
-        assert!(told.starts_with("rxpath: ") && told.contains(wanted), "{args:?}: {told}");
-        assert!(told.lines().count() <= 2, "{told}");
+        let output = rxpath(args).ends(2).warns(wanted);
+        assert!(output.err.starts_with("rxpath: "), "{output:?}");
+        assert!(output.err.lines().count() <= 2, "{output:?}");
     };
     ask(&["check", "--summarize", path], "no file in it");
     ask(&["check", "--summarize", "/no/such/dir"], "No such file");

@@ -43,9 +43,7 @@ fn real_run(dir: &Path) -> std::path::PathBuf {
         "--out",
         dir.to_str().unwrap(),
     ];
-    let output = rxpath(&args);
-    let value: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let value = rxpath(&args).json();
     value["settings"]["run"].as_str().unwrap().into()
 }
 
@@ -68,15 +66,15 @@ fn two_runs_are_better_worse_the_same_or_cannot_be_told() {
         (&base, &few, "inconclusive", 4),
     ] {
         let output = rxpath(&["compare", one, two, "--json"]);
-        assert_eq!(output.status.code(), Some(code), "{outcome}");
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.code, Some(code), "{outcome}");
+        let value = output.json();
         assert_eq!(value["schema"], "rxpath/compare/1.0");
         assert_eq!(value["result"]["outcome"], outcome);
         let difference = &value["result"]["differences"][0];
         assert_eq!(difference["interval"].is_null(), outcome == "inconclusive");
         assert_eq!(value["result"]["hosts_changed"].as_array().unwrap().len(), 0);
     }
-    let text = String::from_utf8(rxpath(&["compare", &base, &more]).stdout).unwrap();
+    let text = rxpath(&["compare", &base, &more]).out;
     assert!(text.contains("delivered_pps: 100 to 120, +20.0 % (95 % interval"), "{text}");
     for (args, says) in [
         (vec!["compare", &base, &more, "--variant", "no"], "--variant no: not in both runs"),
@@ -84,10 +82,11 @@ fn two_runs_are_better_worse_the_same_or_cannot_be_told() {
         (vec!["compare", &base, &more, "--threshold", "2"], "--threshold 2: a share from 0 to 1"),
         (vec!["compare", &base, "/no/such/run"], "/no/such/run"),
     ] {
-        let output = rxpath(&args);
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
-        assert!(text.starts_with("rxpath: ") && text.contains(says), "{args:?}: {text}");
+        let output = rxpath(&args).ends(2);
+        assert!(
+            output.err.starts_with("rxpath: ") && output.err.contains(says),
+            "{args:?}: {output:?}"
+        );
     }
 }
 
@@ -115,8 +114,8 @@ fn what_one_run_did_not_measure_is_a_row_and_no_pass() {
     let one = made("one", &|variants| drop(variants.pop()));
     let compared = |base: &str, other: &str, words: &[&str]| {
         let output = rxpath(&[&["compare", base, other, "--json"], words].concat());
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        (output.status.code(), value)
+        let value: Value = serde_json::from_str(&output.out).unwrap_or_default();
+        (output.code, value)
     };
     assert_eq!(compared(&both, &both, &[]).0, Some(0));
     for other in [&without_metric, &void, &one] {
@@ -128,7 +127,7 @@ fn what_one_run_did_not_measure_is_a_row_and_no_pass() {
         assert_eq!((&rows[1]["medians"][0], &rows[1]["medians"][1]), (&100.0.into(), &Value::Null));
         assert_eq!(value["result"]["outcome"], "inconclusive");
     }
-    let text = String::from_utf8(rxpath(&["compare", &both, &one]).stdout).unwrap();
+    let text = rxpath(&["compare", &both, &one]).out;
     assert!(text.contains("second: delivered_pps: inconclusive: B did not measure it"), "{text}");
     // What neither run measured is no loss.
     assert_eq!(compared(&without_metric, &void, &[]).0, Some(0));
@@ -137,10 +136,9 @@ fn what_one_run_did_not_measure_is_a_row_and_no_pass() {
     assert_eq!((code, value["result"]["differences"].as_array().unwrap().len()), (Some(0), 1));
     assert!(value["warnings"].to_string().contains("variant-without-base"), "{value}");
     let asked = ["--metric", "delivered_pps", "--metric", "nosuch"];
-    let output = rxpath(&[&["compare", &both, &both][..], &asked].concat());
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("no variant has nosuch in both runs"), "{text}");
+    rxpath(&[&["compare", &both, &both][..], &asked].concat())
+        .ends(2)
+        .warns("no variant has nosuch in both runs");
 }
 
 #[test]
@@ -159,7 +157,7 @@ fn what_a_run_says_against_itself_is_said_where_it_is_used() {
     std::fs::write(&path, manifest.to_string()).unwrap();
     let (run, noisy) = (run.to_str().unwrap(), noisy.to_str().unwrap());
     for words in [&["compare", run, noisy, "--json"][..], &["diagnose", noisy, "--json"]] {
-        let value: Value = serde_json::from_slice(&rxpath(words).stdout).unwrap();
+        let value = rxpath(words).json();
         let warnings = value["warnings"].to_string();
         assert!(warnings.contains(&format!("{noisy}: this machine was busy")), "{warnings}");
         assert!(warnings.contains("the run was interrupted"), "{warnings}");
@@ -180,20 +178,19 @@ fn scatter_between_runs_of_the_same_code_counts_when_it_is_known() {
     let (earlier, later) = (made("earlier", 85.0), made("later", 115.0));
     let outcome = |args: &[&str]| {
         let output = rxpath(&[&["compare", &base, &other, "--json"], args].concat());
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let value = output.json();
         let alone = value["result"]["assumes_no_run_scatter"].as_bool().unwrap();
         let warned = value["warnings"].to_string().contains("run-scatter-unknown");
         assert!(!warned || alone, "{value}");
-        (value["result"]["outcome"].as_str().unwrap().to_owned(), alone, output.status.code())
+        (value["result"]["outcome"].as_str().unwrap().to_owned(), alone, output.code)
     };
     assert_eq!(outcome(&[]), ("better".into(), true, Some(0)));
     assert_eq!(outcome(&["--strict"]), ("inconclusive".into(), true, Some(4)));
     let known = outcome(&["--history", &earlier, "--history", &later]);
     assert_eq!(known, ("inconclusive".into(), false, Some(4)));
-    let output = rxpath(&["compare", &base, &other, "--history", &earlier]);
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("--history: one further run shows no scatter"), "{text}");
+    rxpath(&["compare", &base, &other, "--history", &earlier])
+        .ends(2)
+        .warns("--history: one further run shows no scatter");
 }
 
 #[test]
@@ -212,9 +209,8 @@ fn a_base_of_zero_is_compared_or_said_to_have_no_ratio() {
         };
         let (base, other) = (made("base", &[0.0; 5]), made("other", &[more; 5]));
         let output = rxpath(&["compare", &base, &other, "--metric", metric, "--json"]);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{metric} {more}: {errors}");
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.code, Some(code), "{metric} {more}: {output:?}");
+        let value = output.json();
         let found = &value["result"]["differences"][0];
         assert_eq!(found["outcome"], outcome);
         assert!(found["ratio"].is_null(), "{found}");
@@ -223,8 +219,7 @@ fn a_base_of_zero_is_compared_or_said_to_have_no_ratio() {
             let is_right = end.map_or(outcome == "inconclusive", |end| (end - more).abs() < 1e-9);
             assert!(is_right, "{metric} {more}: {found}");
         }
-        let text = rxpath(&["compare", &base, &other, "--metric", metric]).stdout;
-        let text = String::from_utf8(text).unwrap();
+        let text = rxpath(&["compare", &base, &other, "--metric", metric]).out;
         assert!(text.contains(says), "{text}");
     }
 }

@@ -4,7 +4,7 @@ use std::fs::{self, DirEntry};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -13,10 +13,6 @@ use nix::unistd::Pid;
 use crate::program::rxpath;
 pub(super) use crate::scraper::{Scraper, installed};
 
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// The value of a series.
 pub(super) fn value(page: &str, series: &str) -> Option<f64> {
     page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
@@ -24,7 +20,7 @@ pub(super) fn value(page: &str, series: &str) -> Option<f64> {
 
 /// Every line is a comment or a series with a number, and every series belongs to a metric that `--names` prints.
 fn holds(page: &str) {
-    let names = String::from_utf8(rxpath(&["export", "--names"]).stdout).unwrap();
+    let names = rxpath(&["export", "--names"]).out;
     let known =
         |name: &str| names.lines().any(|line| line.split('{').next().is_some_and(|of| of == name));
     let mut series = 0;
@@ -40,10 +36,8 @@ fn holds(page: &str) {
 
 #[test]
 fn one_window_gives_the_page() {
-    let output =
-        rxpath(&["export", "--once", "--no-bpf", "--interval", "200ms", "--check-every", "0s"]);
-    assert!(output.status.success(), "{}", told(&output));
-    let page = String::from_utf8(output.stdout).unwrap();
+    let words = ["export", "--once", "--no-bpf", "--interval", "200ms", "--check-every", "0s"];
+    let page = rxpath(&words).ok();
     holds(&page);
     assert!(value(&page, "rxpath_window_seconds_total").unwrap() >= 0.2);
     assert_eq!(value(&page, "rxpath_probe_up"), Some(0.0));
@@ -69,7 +63,7 @@ fn a_file_is_written_as_a_whole_with_the_findings_of_a_check() {
     let file = path.to_str().unwrap();
     let words = ["export", "--once", "--no-bpf", "--interval", "200ms", "--textfile", file];
     let output = rxpath(&words);
-    assert!(output.status.success() && output.stdout.is_empty(), "{}", told(&output));
+    assert!(output.code == Some(0) && output.out.is_empty(), "{output:?}");
     let page = fs::read_to_string(&path).unwrap();
     holds(&page);
     assert!(value(&page, "rxpath_check_timestamp_seconds").unwrap() > 1.6e9);
@@ -149,9 +143,9 @@ fn a_scraper_sees_counters_that_grow_and_a_signal_ends_it() {
         // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(10));
     }
-    let second = rxpath(&["export", "--no-bpf", "--listen", &target(&address)]);
-    assert_eq!(second.status.code(), Some(2), "{}", told(&second));
-    assert!(told(&second).contains("--listen names another address"), "{}", told(&second));
+    rxpath(&["export", "--no-bpf", "--listen", &target(&address)])
+        .ends(2)
+        .warns("--listen names another address");
     kill(Pid::from_raw(running.0.id() as i32), Signal::SIGTERM).unwrap();
     assert_eq!(running.0.wait().unwrap().code(), Some(128 + 15));
 }
@@ -204,16 +198,16 @@ fn the_page_passes_the_checks_of_promtool() {
     let Some(program) = installed("promtool") else {
         return crate::skip::skip("prometheus", "no promtool on this machine");
     };
-    let page = rxpath(&["export", "--once", "--interval", "200ms"]).stdout;
+    let page = rxpath(&["export", "--once", "--interval", "200ms"]).out;
     let mut child = Command::new(program)
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(&page).unwrap();
+    child.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success() && output.stderr.is_empty(), "{}", told(&output));
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
 /// Hosts that start together do not end their windows together, and each keeps its own instant.
@@ -294,9 +288,7 @@ fn what_cannot_be_exported_is_refused_in_a_line() {
         (vec!["--once", "--no-bpf", "--interval", "100ms", "--textfile", no_dir], 2, no_dir),
     ] {
         let all: Vec<&str> = ["export"].into_iter().chain(words).collect();
-        let output = rxpath(&all);
-        assert_eq!(output.status.code(), Some(status), "{all:?}: {}", told(&output));
-        assert!(told(&output).contains(part), "{all:?}: {}", told(&output));
-        assert!(told(&output).trim_end().lines().count() <= 3, "{}", told(&output));
+        let output = rxpath(&all).ends(status).warns(part);
+        assert!(output.err.trim_end().lines().count() <= 3, "{output:?}");
     }
 }

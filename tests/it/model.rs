@@ -1,15 +1,8 @@
 //! `rxpath model`: arithmetic over the command line.
 
 use std::path::Path;
-use std::process::Output;
-
-use serde_json::Value;
 
 use crate::program::rxpath;
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 fn repository(path: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).display().to_string()
@@ -17,9 +10,9 @@ fn repository(path: &str) -> String {
 
 #[test]
 fn eval_prints_every_case_of_a_file() {
-    let done = rxpath(&["model", "eval", &repository("testdata/model/cases.json"), "--json"]);
-    assert_eq!(done.status.code(), Some(0));
-    let got = json(&done);
+    let got = rxpath(&["model", "eval", &repository("testdata/model/cases.json"), "--json"])
+        .ends(0)
+        .json();
     assert_eq!(got["schema"], "rxpath/model-eval/1.0");
     let cases = got["result"]["cases"].as_array().unwrap();
     let one = cases.iter().find(|case| case["id"] == "mm1k_rho1_K64").unwrap();
@@ -29,14 +22,11 @@ fn eval_prints_every_case_of_a_file() {
 #[test]
 fn eval_lists_problems_by_case_and_is_partial() {
     let file = repository("fuzz/corpus/model_cases/bad-inputs");
-    let done = rxpath(&["model", "eval", &file, "--json"]);
-    assert_eq!(done.status.code(), Some(5));
-    let got = json(&done);
+    let got = rxpath(&["model", "eval", &file, "--json"]).ends(5).json();
     assert_eq!(got["result"]["cases"][1]["problem"]["code"], "bad-input");
     assert_eq!(got["result"]["cases"][3]["problem"]["code"], "no-value");
     assert_eq!(got["warnings"].as_array().unwrap().len(), 4);
-    let done = rxpath(&["model", "eval", &repository("fuzz/corpus/model_cases/broken")]);
-    assert_eq!(done.status.code(), Some(2));
+    rxpath(&["model", "eval", &repository("fuzz/corpus/model_cases/broken")]).ends(2);
 }
 
 #[test]
@@ -44,15 +34,14 @@ fn bounds_answer_in_sentences_with_formula_and_assumption() {
     let words = "model bounds --arrival-rate 400k --size 32 --service-ns 2000 --stall 10ms";
     let words: Vec<&str> = words.split(' ').collect();
     let done = rxpath(&words);
-    let text = String::from_utf8(done.stdout).unwrap();
     let wanted = "At 400k datagrams/s the socket queue of 256 datagrams overflows 640us after the reader stops";
-    assert!(text.contains(wanted), "{text}");
+    assert!(done.out.contains(wanted), "{done:?}");
     assert!(
-        text.contains("by N >= ceil(lambda T)") && text.contains("if regular arrivals"),
-        "{text}"
+        done.out.contains("by N >= ceil(lambda T)") && done.out.contains("if regular arrivals"),
+        "{done:?}"
     );
-    assert!(text.contains("ring_capacity (packet_ns)"), "what is missing: {text}");
-    let got = json(&rxpath(&[words.as_slice(), &["--json"]].concat()));
+    assert!(done.out.contains("ring_capacity (packet_ns)"), "what is missing: {done:?}");
+    let got = rxpath(&[words.as_slice(), &["--json"]].concat()).json();
     assert_eq!(got["settings"]["arrival_rate_pps"], 400_000);
     assert_eq!(got["result"]["bounds"]["stall"]["min_queue_packets"], 4000);
 }
@@ -61,7 +50,7 @@ fn bounds_answer_in_sentences_with_formula_and_assumption() {
 fn flags_win_over_the_file_and_nonsense_is_usage() {
     let file = repository("fuzz/corpus/model_parameters/full");
     let got =
-        json(&rxpath(&["model", "bounds", &file, "--ring", "512", "--rx-usecs", "20", "--json"]));
+        rxpath(&["model", "bounds", &file, "--ring", "512", "--rx-usecs", "20", "--json"]).json();
     assert_eq!(got["settings"]["ring_packets"], 512);
     assert_eq!(got["settings"]["rx_usecs"], 20);
     assert_eq!(got["settings"]["size_bytes"], 32);
@@ -77,10 +66,11 @@ fn flags_win_over_the_file_and_nonsense_is_usage() {
         (vec!["model", "bounds", "--calibration", "/no/c"], "rxpath model calibrate"),
         (vec!["model", "calibrate", "--out", "/proc/no/c"], "--out /proc/no/c: cannot write"),
     ] {
-        let done = rxpath(&words);
-        let stderr = String::from_utf8(done.stderr).unwrap();
-        assert_eq!(done.status.code(), Some(2), "{words:?}: {stderr}");
-        assert!(stderr.starts_with("rxpath: ") && stderr.contains(wanted), "{words:?}: {stderr}");
+        let done = rxpath(&words).ends(2);
+        assert!(
+            done.err.starts_with("rxpath: ") && done.err.contains(wanted),
+            "{words:?}: {done:?}"
+        );
     }
 }
 
@@ -89,14 +79,14 @@ fn a_simulation_is_repeatable_and_its_ledger_closes() {
     let words = ["model", "simulate", "whole-path", "-d", "50ms", "--seed", "3", "--json"];
     let (first, second) = (rxpath(&words), rxpath(&words));
     assert_eq!(first.status.code(), Some(0), "{}", String::from_utf8_lossy(&first.stderr));
-    assert_eq!(first.stdout, second.stdout, "the same seed gives the same bytes");
-    let got = json(&first);
+    assert_eq!(first.out, second.out, "the same seed gives the same bytes");
+    let got = first.json();
     assert_eq!(got["schema"], "rxpath/model-simulate/1.0");
     assert_eq!(got["settings"]["nic.ring"], 512);
     assert_eq!(got["settings"]["duration_ns"], 50_000_000);
     assert_eq!(got["result"]["ledger"]["unaccounted_packets"], 0);
     let other = rxpath(&["model", "simulate", "whole-path", "-d", "50ms", "--seed", "4", "--json"]);
-    assert_ne!(first.stdout, other.stdout, "another seed is another run");
+    assert_ne!(first.out, other.out, "another seed is another run");
 }
 
 #[test]
@@ -107,14 +97,13 @@ fn a_simulation_is_kept_as_a_run_that_can_be_reported() {
     let words = [&["model", "simulate", "simple-path", "--out", out.as_str(), "--json"], &sets[..]]
         .concat();
     let done = rxpath(&words);
-    let run = json(&done)["result"]["run"].as_str().unwrap().to_owned();
+    let run = done.json()["result"]["run"].as_str().unwrap().to_owned();
     for file in ["manifest.json", "environment.json", "events.jsonl", "samples.jsonl.gz"] {
         assert!(Path::new(&run).join(file).exists(), "{file}");
     }
     assert!(std::fs::read_dir(Path::new(&run).join("histograms")).unwrap().count() >= 3);
-    let report = rxpath(&["report", &run]);
-    assert_eq!(report.status.code(), Some(0), "{}", String::from_utf8_lossy(&report.stderr));
-    assert!(report.stderr.is_empty(), "whole: {}", String::from_utf8_lossy(&report.stderr));
+    let report = rxpath(&["report", &run]).ends(0);
+    assert!(report.err.is_empty(), "whole: {}", report.err);
     let page = std::fs::read_to_string(Path::new(&run).join("report.html")).unwrap();
     assert!(page.contains("all results here are simulated, none was measured"));
 }
@@ -151,12 +140,9 @@ fn bad_parameters_and_traces_are_told_in_one_line() {
     ] {
         let words: Vec<&str> =
             ["model", "simulate"].into_iter().chain(words.iter().map(String::as_str)).collect();
-        let done = rxpath(&words);
-        let error = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert_eq!(done.status.code(), Some(2), "{words:?}: {error}");
-        assert!(error.contains(told), "{words:?}: {error}");
-        let lines = error.lines().filter(|line| line.starts_with("rxpath: ")).count();
-        assert_eq!(lines, 1, "{error}");
+        let done = rxpath(&words).ends(2).warns(told);
+        let lines = done.err.lines().filter(|line| line.starts_with("rxpath: ")).count();
+        assert_eq!(lines, 1, "{done:?}");
     }
 }
 
@@ -165,17 +151,14 @@ fn a_calibration_of_another_host_is_refused_without_the_flag() {
     let file = repository("fuzz/corpus/model_calibration/whole");
     let sets = ["--set", "arrivals.rate=10k", "-d", "10ms", "--json"];
     let words = [&["model", "simulate", "--from", file.as_str()], &sets[..]].concat();
-    let refused = rxpath(&words);
-    assert_eq!(refused.status.code(), Some(2));
-    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let refused = rxpath(&words).ends(2);
     assert!(
-        error.contains("of another host: its kernel is 6.18.0") || error.contains("its CPU is x"),
-        "{error}"
+        refused.err.contains("of another host: its kernel is 6.18.0")
+            || refused.err.contains("its CPU is x"),
+        "{refused:?}"
     );
-    assert!(error.contains("--foreign"), "{error}");
-    let used = rxpath(&[words.as_slice(), &["--foreign"]].concat());
-    assert_eq!(used.status.code(), Some(0), "{}", String::from_utf8_lossy(&used.stderr));
-    let got = json(&used);
+    assert!(refused.err.contains("--foreign"), "{refused:?}");
+    let got = rxpath(&[words.as_slice(), &["--foreign"]].concat()).ends(0).json();
     assert_eq!(got["settings"]["reader.packet_ns"], 612);
     assert_eq!(got["warnings"][0]["code"], "foreign-calibration");
     assert!(got["result"]["before"]["delivered_pps"].is_null(), "no base without a rate");

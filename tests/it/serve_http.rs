@@ -269,7 +269,7 @@ fn stolen_s() -> f64 {
 
 #[test]
 fn the_answer_has_its_schema() {
-    let schema: Value = serde_json::from_slice(&rxpath(&["schema", "serve-http"]).stdout).unwrap();
+    let schema = rxpath(&["schema", "serve-http"]).json();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let mut child = std::process::Command::new(RXPATH)
         .args(["serve", "http", "127.0.0.1:0", "--json", "--idle-exit", "100ms"])
@@ -291,7 +291,7 @@ fn the_engine_is_io_uring_where_it_is_allowed_and_nothing_is_about_epoll() {
     let engine = |args: &[&str]| {
         let all = ["serve", "http", "127.0.0.1:0", "--json", "--idle-exit", "100ms"];
         let output = rxpath(&[&all, args].concat());
-        let answer = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default();
+        let answer = serde_json::from_str::<Value>(&output.out).unwrap_or_default();
         answer["settings"]["engine"].as_str().map(str::to_owned)
     };
     let allowed = engine(&["--engine", "uring"]).unwrap_or_else(|| "epoll".into());
@@ -334,10 +334,11 @@ fn what_cannot_be_is_refused_in_one_line() {
         (vec!["localhost"], 2, "invalid value"),
         (vec!["127.0.0.1:0", "--prefer-busy-poll"], 2, "--busy-poll"),
     ] {
-        let output = rxpath(&[&["serve", "http"], args.as_slice()].concat());
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
-        assert!(text.starts_with("rxpath: ") && text.contains(says), "{args:?}: {text}");
+        let output = rxpath(&[&["serve", "http"], args.as_slice()].concat()).ends(code);
+        assert!(
+            output.err.starts_with("rxpath: ") && output.err.contains(says),
+            "{args:?}: {output:?}"
+        );
     }
 }
 
@@ -347,9 +348,8 @@ fn busy_polling_that_cannot_act_is_told() {
     let probe =
         rxpath(&["serve", "http", "127.0.0.1:0", "--busy-poll", "50", "--idle-exit", "1ms"]);
     if !nix::unistd::geteuid().is_root() {
-        let text = String::from_utf8_lossy(&probe.stderr).into_owned();
-        assert_eq!(probe.status.code(), Some(3), "{text}");
-        assert!(text.contains("CAP_NET_ADMIN"), "{text}");
+        assert_eq!(probe.code, Some(3), "{probe:?}");
+        assert!(probe.err.contains("CAP_NET_ADMIN"), "{probe:?}");
         return;
     }
     let mut server = Server::start(&["--busy-poll", "50", "--busy-poll-budget", "16"]);

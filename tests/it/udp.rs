@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::program::rxpath;
+use crate::program::{Said, rxpath, said};
 use crate::steered::Steered;
 
 const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
@@ -100,9 +100,8 @@ fn end_of_input_ends_the_workload() {
 fn a_line_that_is_no_order_is_refused() {
     let (mut serve, _) = receiver(&[]);
     serve.order("begin");
-    let output = serve.child.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.starts_with("rxpath: `begin` is not a command"), "{text}");
+    let ended = Said::from(serve.child.wait_with_output().unwrap());
+    assert!(ended.err.starts_with("rxpath: `begin` is not a command"), "{ended:?}");
 }
 
 #[test]
@@ -119,9 +118,7 @@ fn signals_end_with_the_summary_so_far() {
 #[test]
 fn json_is_one_object_with_settings_first() {
     let (_serve, addr) = receiver(&[]);
-    let output = rxpath(&["load", "udp", &addr, "--count", "10", "--json"]);
-    assert_eq!(output.status.code(), Some(0));
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let value = rxpath(&["load", "udp", &addr, "--count", "10", "--json"]).ends(0).json();
     let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["schema", "settings", "result", "warnings"]);
     let result = &value["result"];
@@ -138,12 +135,14 @@ fn json_is_one_object_with_settings_first() {
 fn text_says_who_was_the_limit_and_intervals_are_json_lines() {
     let (_serve, addr) = receiver(&[]);
     let output = rxpath(&["load", "udp", &addr, "--count", "10"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("load udp 127.0.0.1:") && text.contains("limit"), "{text}");
+    assert!(
+        output.out.starts_with("load udp 127.0.0.1:") && output.out.contains("limit"),
+        "{output:?}"
+    );
     // A second: whoever prints the intervals may have no CPU for a third of it.
     let args =
         ["load", "udp", &addr, "--count", "100", "--rate", "100", "--interval", "50ms", "--json"];
-    let lines = String::from_utf8(rxpath(&args).stdout).unwrap();
+    let lines = rxpath(&args).out;
     let types: Vec<String> = lines
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].as_str().unwrap().into())
@@ -164,16 +163,14 @@ fn a_closed_pipe_is_no_failure() {
         .unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let ended = Said::from(child.wait_with_output().unwrap()).ends(0);
+    assert!(ended.err.is_empty(), "{ended:?}");
 }
 
 #[test]
 fn an_idle_receiver_ends_by_itself() {
-    let output = rxpath(&["serve", "udp", "127.0.0.1:0", "--idle-exit", "50ms", "--json"]);
-    assert_eq!(output.status.code(), Some(0));
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let value =
+        rxpath(&["serve", "udp", "127.0.0.1:0", "--idle-exit", "50ms", "--json"]).ends(0).json();
     assert_eq!(value["schema"], "rxpath/serve-udp/1.0");
     assert_eq!(value["result"]["delivered_packets"], 0);
     assert_eq!(value["result"]["limit"]["evidence"], "nothing came");
@@ -184,10 +181,7 @@ fn a_duration_counts_from_the_first_datagram() {
     let mut serve = Steered::start(&["serve", "udp", "127.0.0.1:0", "--duration", "100ms"]);
     let addr = serve.next("settings")["addr"].as_str().unwrap().to_owned();
     serve.next("ready");
-    assert_eq!(
-        rxpath(&["load", "udp", &addr, "--rate", "1k", "--duration", "2s"]).status.code(),
-        Some(0)
-    );
+    assert_eq!(rxpath(&["load", "udp", &addr, "--rate", "1k", "--duration", "2s"]).code, Some(0));
     let got = serve.next("result")["delivered_packets"].as_u64().unwrap();
     assert!(got > 0 && got < 2000, "{got}");
 }
@@ -195,27 +189,24 @@ fn a_duration_counts_from_the_first_datagram() {
 #[test]
 fn a_duration_ends_also_without_a_datagram_unless_it_is_waited_for() {
     for words in [["udp", "200ms"], ["tcp", "200ms"], ["http", "0.2"]] {
-        let output = rxpath(&["serve", words[0], "127.0.0.1:0", "-d", words[1], "--json"]);
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {text}");
+        rxpath(&["serve", words[0], "127.0.0.1:0", "-d", words[1], "--json"]).ends(0);
     }
     // A wait of its own outlives the time: what ends it is the silence.
     let words = ["serve", "udp", "127.0.0.1:0", "-d", "1ms", "--wait", "--idle-exit", "300ms"];
     let begun = std::time::Instant::now();
-    assert_eq!(rxpath(&words).status.code(), Some(0));
+    assert_eq!(rxpath(&words).code, Some(0));
     assert!(begun.elapsed() >= std::time::Duration::from_millis(300));
 }
 
 #[test]
 fn names_zones_and_units_are_taken() {
     let serve = ["serve", "udp", "localhost:0", "--busy-poll", "0us", "--idle-exit", "1ms"];
-    assert_eq!(rxpath(&serve).status.code(), Some(0));
+    assert_eq!(rxpath(&serve).code, Some(0));
     let serve = ["serve", "http", "[::1%lo]:0", "--epoll-timeout", "10ms", "--idle-exit", "1ms"];
-    assert_eq!(rxpath(&serve).status.code(), Some(0));
+    assert_eq!(rxpath(&serve).code, Some(0));
     let (_serve, addr) = receiver(&[]);
     let to = addr.replace("127.0.0.1", "localhost");
-    let output = rxpath(&["load", "udp", &to, "--flood", "-d", "0.05", "--json"]);
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let value = rxpath(&["load", "udp", &to, "--flood", "-d", "0.05", "--json"]).json();
     assert_eq!(value["settings"]["duration_s"], 0.05, "{value}");
     // A sender without a bound of its own ends like other tools' do.
     let mut load = Steered::start(&["load", "udp", &addr]);
@@ -228,8 +219,7 @@ fn the_rate_behind_the_warm_up_ends_with_the_last_datagram() {
     const IDLE_S: u64 = 4;
     let idle = format!("{IDLE_S}s");
     let (mut serve, addr) = receiver(&["--warmup", "50ms", "--idle-exit", &idle]);
-    let sent = rxpath(&["load", "udp", &addr, "--rate", "1k", "--count", "1500"]);
-    assert_eq!(sent.status.code(), Some(0));
+    rxpath(&["load", "udp", &addr, "--rate", "1k", "--count", "1500"]).ends(0);
     let result = serve.next("result");
     // The seconds without a datagram, after which it ended, are no part of the rate.
     let (rate, got) = (&result["delivered_pps"], &result["delivered_packets"]);
@@ -242,8 +232,7 @@ fn without_the_privilege_no_buffer_is_forced_and_an_odd_size_is_not_capped() {
     use crate::forbidden::{Capability, without};
     let run = |args: &[&str]| -> Value {
         let mut command = Command::new(RXPATH);
-        let output = without(Capability::NetAdmin, command.args(args)).output().unwrap();
-        serde_json::from_slice(&output.stdout).unwrap()
+        said(without(Capability::NetAdmin, command.args(args))).json()
     };
     let (_serve, addr) = receiver(&[]);
     for (value, side) in [
@@ -298,14 +287,12 @@ fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
         (&["serve", "udp", "127.0.0.1:0", "--sleep", "1ms"], "--every"),
     ];
     for (args, says) in cases {
-        let output = rxpath(args);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        let output = rxpath(args).ends(2);
         assert!(
-            text.starts_with("rxpath: ") && text.lines().next().unwrap().contains(says),
-            "{args:?}: {text}"
+            output.err.starts_with("rxpath: ") && output.err.lines().next().unwrap().contains(says),
+            "{args:?}: {output:?}"
         );
-        assert!(output.stdout.is_empty());
+        assert!(output.out.is_empty());
     }
 }
 
@@ -313,10 +300,7 @@ fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
 fn a_size_over_the_mtu_says_that_it_is_fragmented() {
     // Loopback's MTU is larger than any datagram: the question is put to the refusal of GSO instead.
     let words = ["load", "udp", "127.0.0.1:9", "--flood", "--gso", "2", "--size", "40000"];
-    let output = rxpath(&words);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text.contains("80000 bytes per send") && text.contains("hint: use --gso 1"), "{text}");
+    rxpath(&words).ends(2).warns("80000 bytes per send").warns("hint: use --gso 1");
 }
 
 #[test]
@@ -325,7 +309,7 @@ fn colour_is_off_in_a_pipe_and_on_by_order() {
     let run = |when: &str| {
         let args = ["load", "udp", &addr, "--count", "1", "--color", when];
         let output = rxpath(&args);
-        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+        output.out + &output.err
     };
     assert!(!run("auto").contains('\x1b'));
 }

@@ -2,32 +2,25 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program::rxpath;
+use crate::program::{Said, rxpath, said};
 
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn lines(output: &Output) -> Vec<Value> {
-    let text = String::from_utf8_lossy(&output.stdout);
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+fn lines(output: &Said) -> Vec<Value> {
+    output.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn schema() -> jsonschema::Validator {
-    let text = rxpath(&["schema", "watch"]).stdout;
-    jsonschema::validator_for(&serde_json::from_slice(&text).unwrap()).unwrap()
+    jsonschema::validator_for(&rxpath(&["schema", "watch"]).json()).unwrap()
 }
 
 #[test]
 fn one_look_is_text_or_an_object_of_its_schema() {
-    let output = rxpath(&["watch", "--once", "--no-bpf", "--interval", "200ms", "--json"]);
-    assert!(output.status.success(), "{}", told(&output));
-    let look: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let look =
+        rxpath(&["watch", "--once", "--no-bpf", "--interval", "200ms", "--json"]).ends(0).json();
     let errors: Vec<String> = schema().iter_errors(&look).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
     let stages: Vec<&str> = look["result"]["stages"]
@@ -41,9 +34,8 @@ fn one_look_is_text_or_an_object_of_its_schema() {
     let window = look["result"]["window_s"].as_f64().unwrap();
     assert!(window >= 0.2, "{window}");
     let text = rxpath(&["watch", "--once", "--no-bpf", "--interval", "200ms"]);
-    let text = String::from_utf8_lossy(&text.stdout).into_owned();
     for word in ["NIC/ring", "filter/IP", "CPUs", "tasks", "not known: BPF probes"] {
-        assert!(text.contains(word), "{word} in {text}");
+        assert!(text.out.contains(word), "{word} in {text:?}");
     }
 }
 
@@ -54,12 +46,9 @@ fn what_is_recorded_is_what_is_replayed() {
     let path = file.to_str().unwrap();
     let words =
         ["watch", "--json", "--no-bpf", "--interval", "100ms", "-d", "1s", "--record", path];
-    let recorded = rxpath(&words);
-    assert!(recorded.status.success(), "{}", told(&recorded));
-    assert!(told(&recorded).contains("frames in"), "{}", told(&recorded));
+    let recorded = rxpath(&words).ends(0).warns("frames in");
     let shown = lines(&recorded);
-    let again = rxpath(&["watch", "--replay", path, "--json"]);
-    assert!(again.status.success(), "{}", told(&again));
+    let again = rxpath(&["watch", "--replay", path, "--json"]).ends(0);
     let kept = lines(&again);
     assert_eq!(kept.len(), shown.len());
     kept.iter().zip(&shown).for_each(|(kept, shown)| assert_near(kept, shown));
@@ -68,11 +57,10 @@ fn what_is_recorded_is_what_is_replayed() {
     let numbers: Vec<u64> =
         kept[1..].iter().map(|frame| frame["number"].as_u64().unwrap()).collect();
     assert!(!numbers.is_empty() && numbers.iter().zip(1..).all(|(n, at)| *n == at), "{numbers:?}");
-    let last = rxpath(&["watch", "--replay", path, "--once"]);
-    assert!(String::from_utf8_lossy(&last.stdout).contains("NIC/ring"));
+    rxpath(&["watch", "--replay", path, "--once"]).prints("NIC/ring");
     let again = rxpath(&words);
-    assert_eq!(again.status.code(), Some(2), "a recording is not written over");
-    assert!(told(&again).contains("exists"), "{}", told(&again));
+    assert_eq!(again.code, Some(2), "a recording is not written over");
+    assert!(again.err.contains("exists"), "{again:?}");
 }
 
 /// The same but for shares and rates, of which a recording keeps four digits.
@@ -120,9 +108,7 @@ fn without_type(line: &Value) -> Value {
 #[test]
 fn a_recording_of_another_host_shows_that_host_and_nothing_of_this_one() {
     let recorded = kept(EDGE);
-    let output = rxpath(&["watch", "--replay", EDGE, "--once", "--json"]);
-    assert!(output.status.success(), "{}", told(&output));
-    let look: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let look = rxpath(&["watch", "--replay", EDGE, "--once", "--json"]).ends(0).json();
     let errors: Vec<String> = schema().iter_errors(&look).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
     assert_eq!(look["result"], without_type(recorded.last().unwrap()));
@@ -135,8 +121,7 @@ fn a_recording_of_another_host_shows_that_host_and_nothing_of_this_one() {
     // Made before lines had a schema of their own; read all the same.
     assert_eq!(recorded[0]["schema"], "rxpath/watch/1.0");
     assert_eq!(replayed[0]["schema"], "rxpath/watch-line/1.0");
-    let text = rxpath(&["watch", "--replay", EDGE, "--once"]).stdout;
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = rxpath(&["watch", "--replay", EDGE, "--once"]).out;
     assert!(text.starts_with("edge-6  6.18.44  "), "{text}");
     let section = |name: &str| {
         let rows = text.lines().skip_while(|line| *line != name).skip(2);
@@ -162,17 +147,16 @@ fn a_recording_that_is_cut_in_mid_line_replays_up_to_the_cut() {
     let third = whole.match_indices('\n').nth(2).unwrap().0 + 1;
     fs::write(&file, &whole[..third + (whole.len() - third) / 2]).unwrap();
     let path = file.to_str().unwrap();
-    let output = rxpath(&["watch", "--replay", path, "--once", "--json"]);
-    assert_eq!(output.status.code(), Some(5), "{}", told(&output));
-    assert!(told(&output).contains("is cut at line 4"), "{}", told(&output));
-    let look: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let look = rxpath(&["watch", "--replay", path, "--once", "--json"])
+        .ends(5)
+        .warns("is cut at line 4")
+        .json();
     let recorded = kept(EDGE);
     assert_eq!(look["result"], without_type(&recorded[2]));
     let replayed = lines(&rxpath(&["watch", "--replay", path, "--json"]));
     assert_eq!(replayed[1..], recorded[1..3]);
-    let text = rxpath(&["watch", "--replay", path, "--once"]);
-    assert_eq!(text.status.code(), Some(5));
-    assert!(String::from_utf8_lossy(&text.stdout).starts_with("edge-6  6.18.44  "));
+    let text = rxpath(&["watch", "--replay", path, "--once"]).ends(5);
+    assert!(text.out.starts_with("edge-6  6.18.44  "));
 }
 
 /// Frames of before what the probes cost was in them.
@@ -185,11 +169,10 @@ fn a_recording_of_an_older_version_is_replayed() {
         format!("{line}\n")
     });
     fs::write(&file, older.collect::<String>()).unwrap();
-    let output = rxpath(&["watch", "--replay", file.to_str().unwrap(), "--once"]);
-    assert!(output.status.success(), "{}", told(&output));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("of this window\n"), "{text}");
-    assert!(!text.contains("probes 0"), "{text}");
+    let output = rxpath(&["watch", "--replay", file.to_str().unwrap(), "--once"])
+        .ends(0)
+        .prints("of this window\n");
+    assert!(!output.out.contains("probes 0"), "{output:?}");
 }
 
 /// Frames that a recording holds so far.
@@ -220,10 +203,9 @@ fn a_recorder_that_is_killed_leaves_what_it_saw() {
     let mut bytes = fs::read(&file).unwrap();
     bytes.extend(b"half");
     fs::write(&file, &bytes).unwrap();
-    let replayed = rxpath(&["watch", "--replay", file.to_str().unwrap(), "--json"]);
-    assert_eq!(replayed.status.code(), Some(5));
+    let replayed = rxpath(&["watch", "--replay", file.to_str().unwrap(), "--json"]).ends(5);
     assert!(lines(&replayed).len() >= 3);
-    assert!(told(&replayed).contains("is cut at line"), "{}", told(&replayed));
+    assert!(replayed.err.contains("is cut at line"), "{replayed:?}");
 }
 
 #[test]
@@ -250,11 +232,8 @@ fn what_cannot_be_shown_is_refused_in_a_line() {
         (vec!["watch", "--replay", dir.path().to_str().unwrap(), "--json"], "no regular file"),
         (vec!["watch", "--replay", &head, "--record", "x"], "--record"),
     ] {
-        let output = rxpath(&words);
-        let told = told(&output);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
-        assert!(told.contains(told_word), "{words:?}: {told}");
-        assert!(told.lines().count() <= 3, "{words:?}: {told}");
+        let output = rxpath(&words).ends(2).warns(told_word);
+        assert!(output.err.lines().count() <= 3, "{output:?}");
     }
 }
 
@@ -364,15 +343,14 @@ fn the_view_follows_its_terminal_and_records_on_a_key() {
     screen.press("q");
     assert!(screen.child.wait().unwrap().success());
     assert_eq!(fs::read(&files[0]).unwrap(), whole, "it had ended");
-    let replayed = rxpath(&["watch", "--replay", files[0].to_str().unwrap(), "--json"]);
-    assert!(replayed.status.success(), "{}", told(&replayed));
+    let replayed = rxpath(&["watch", "--replay", files[0].to_str().unwrap(), "--json"]).ends(0);
     assert!(lines(&replayed).len() >= 3);
 }
 
 #[test]
 fn the_path_is_whole_whatever_top_says() {
     let words = ["watch", "--once", "--no-bpf", "--interval", "100ms", "--top", "1"];
-    let text = String::from_utf8_lossy(&rxpath(&words).stdout).into_owned();
+    let text = rxpath(&words).out;
     for stage in ["NIC/ring", "irq/NAPI", "GRO", "backlog", "filter/IP", "socket", "program"] {
         assert!(text.lines().any(|line| line.trim_start_matches('▶').starts_with(stage)), "{text}");
     }
@@ -384,8 +362,8 @@ fn a_dumb_terminal_gets_no_full_screen() {
     let terminal = fs::File::options().read(true).write(true).open("/dev/ptmx").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(["watch", "--no-bpf"]).env("TERM", "dumb");
-    let output = command.stdout(terminal).stderr(Stdio::piped()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("TERM=dumb") && said.contains("--once prints one sample"), "{said}");
+    said(command.stdout(terminal).stderr(Stdio::piped()))
+        .ends(2)
+        .warns("TERM=dumb")
+        .warns("--once prints one sample");
 }

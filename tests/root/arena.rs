@@ -7,7 +7,7 @@ use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::bed::{until, until_within};
+use crate::program::Said;
 
 const KEEPER: &str = r#"
 set -e
@@ -73,8 +74,8 @@ impl Arena {
         command
     }
 
-    /// The program inside, as somebody without any privilege: exit status, answer, what it said.
-    pub fn nobody(&self, words: &[&str]) -> (Option<i32>, String, String) {
+    /// The program inside, as somebody without any privilege.
+    pub fn nobody(&self, words: &[&str]) -> Said {
         let (dir, program) = (self.dir.path(), self.dir.path().join("rxpath"));
         crate::executable::copy(env!("CARGO_BIN_EXE_rxpath"), &program);
         for path in [dir, program.as_path()] {
@@ -82,9 +83,7 @@ impl Arena {
         }
         let mut command = self.inside("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"]);
-        let output = command.arg(&program).args(words).output().unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (output.status.code(), text(&output.stdout), text(&output.stderr))
+        command.arg(&program).args(words).output().unwrap().into()
     }
 
     /// `rxpath run` of two variants into the directory `out` of the arena.
@@ -177,8 +176,7 @@ impl Arena {
 
     pub fn cleanup(&self) -> String {
         let done = self.inside(env!("CARGO_BIN_EXE_rxpath")).arg("cleanup").output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8(done.stdout).unwrap()
+        Said::from(done).ok()
     }
 }
 
@@ -198,13 +196,6 @@ impl Drop for Arena {
 pub struct Run {
     pub child: Child,
     out: PathBuf,
-}
-
-/// How a run ended.
-pub struct Ended {
-    pub status: ExitStatus,
-    pub stdout: String,
-    pub stderr: String,
 }
 
 impl Run {
@@ -271,10 +262,7 @@ impl Run {
         Pid::from_raw(children.iter().find(is).expect("a workload").parse().unwrap())
     }
 
-    pub fn wait(mut self) -> Ended {
-        let (mut stdout, mut stderr) = (String::new(), String::new());
-        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        Ended { status: self.child.wait().unwrap(), stdout, stderr }
+    pub fn wait(self) -> Said {
+        self.child.wait_with_output().unwrap().into()
     }
 }

@@ -9,17 +9,18 @@ use rxpath_record::capacity::{Capacity, LoadClass, SearchEnd};
 use rxpath_record::run::RunReader;
 use serde_json::Value;
 
-use crate::arena::{Arena, Ended};
+use crate::arena::Arena;
 use crate::bed::{may_run, tried};
+use crate::program::Said;
 use crate::schema;
 
-fn capacity(arena: &Arena, out: &str, words: &[&str], sets: &[&str]) -> Ended {
+fn capacity(arena: &Arena, out: &str, words: &[&str], sets: &[&str]) -> Said {
     arena.capacity(out, words, sets).wait()
 }
 
-fn found(ended: &Ended) -> Capacity {
-    let result = schema::result("capacity", &ended.stdout);
-    serde_json::from_value(result).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout))
+fn found(ended: &Said) -> Capacity {
+    let result = schema::result("capacity", &ended.out);
+    serde_json::from_value(result).unwrap_or_else(|error| panic!("{error}: {}", ended.out))
 }
 
 #[test]
@@ -32,7 +33,7 @@ fn a_receiver_is_not_found_faster_than_its_work_allows() {
     let words = ["udp", "--quick", "--width", "20%", "--time", "30s", "--json"];
     let ended = capacity(&arena, "work", &words, &["serve.work=200us", "serve.rcvbuf=64KiB"]);
     // On a busy machine even the lowest rate may fail, or the sender may reach none.
-    assert!(matches!(ended.status.code(), Some(0 | 1 | 3 | 4)), "{}", ended.stderr);
+    assert!(matches!(ended.code, Some(0 | 1 | 3 | 4)), "{}", ended.err);
     let found = found(&ended);
     assert!(found.lower_per_s.is_none_or(|lower| lower <= 5_050.0), "{found:#?}");
     assert!(
@@ -47,7 +48,7 @@ fn a_receiver_is_not_found_faster_than_its_work_allows() {
         let fresh = found.fresh.unwrap();
         assert!(fresh.good_count > fresh.bad_count, "{fresh:?}");
     }
-    let envelope: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let envelope: Value = serde_json::from_str(&ended.out).unwrap();
     let run = envelope["settings"]["run"].as_str().unwrap();
     let reader =
         RunReader::open(&arena.path("work").join(Path::new(run).file_name().unwrap())).unwrap();
@@ -71,8 +72,8 @@ fn a_lowest_rate_that_fails_is_a_negative_answer() {
     let attempt = || {
         let ended = capacity(&arena, "lowest", &words, &sets);
         // On a busy machine the sender may not reach the rate, and what fails is no answer.
-        assert!(matches!(ended.status.code(), Some(1 | 3 | 4)), "{}", ended.stderr);
-        (ended.status.code(), found(&ended))
+        assert!(matches!(ended.code, Some(1 | 3 | 4)), "{}", ended.err);
+        (ended.code, found(&ended))
     };
     let (code, found) = tried(attempt, |(_, found)| found.ended == SearchEnd::LowestFails);
     assert!(matches!(code, Some(1 | 4)), "{code:?}: {found:#?}");
@@ -96,8 +97,8 @@ fn requests_are_searched_under_a_latency_limit() {
         let words =
             [protocol, "--quick", "--max", "400", "--slo", "p50<20ms", "--time", "12s", "--json"];
         let ended = capacity(&arena, protocol, &words, &["serve.work=10ms", "load.connections=4"]);
-        let code = ended.status.code();
-        assert!(matches!(code, Some(0 | 1 | 3 | 4)), "{protocol}: {}", ended.stderr);
+        let code = ended.code;
+        assert!(matches!(code, Some(0 | 1 | 3 | 4)), "{protocol}: {}", ended.err);
         let found = found(&ended);
         assert_eq!(found.goal.latency.as_deref(), Some("p50<20ms"));
         assert!(found.lower_per_s.is_none_or(|lower| lower <= 104.0), "{found:#?}");
@@ -114,12 +115,11 @@ fn a_signal_prints_what_is_known_and_leaves_nothing() {
     let mut run = arena.capacity("signal", &["udp", "--json"], &["serve.work=200us"]);
     run.wait_event("\"trial-ended\"");
     run.signal(Signal::SIGINT);
-    let ended = run.wait();
-    assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
+    let ended = run.wait().ends(130);
     let found = found(&ended);
     assert_eq!(found.ended, SearchEnd::Interrupted);
     assert!(!found.regular && found.trials_count > 0);
-    assert!(ended.stderr.contains("rxpath: interrupted; the run up to this point is kept in "));
+    assert!(ended.err.contains("rxpath: interrupted; the run up to this point is kept in "));
     arena.assert_clean("after a signal");
 }
 
@@ -129,10 +129,11 @@ fn a_search_needs_root_and_names_the_way_without() {
         return;
     }
     let arena = Arena::new();
-    let (code, _, stderr) = arena.nobody(&["capacity", "udp", "--out", "/tmp/never"]);
-    assert_eq!(code, Some(3), "{stderr}");
-    assert!(stderr.contains("needs CAP_NET_ADMIN"), "{stderr}");
-    assert!(stderr.contains("rxpath capacity udp --set topology.kind=local"), "{stderr}");
+    arena
+        .nobody(&["capacity", "udp", "--out", "/tmp/never"])
+        .ends(3)
+        .warns("needs CAP_NET_ADMIN")
+        .warns("rxpath capacity udp --set topology.kind=local");
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn the_time_limit_ends_a_search_without_a_verdict() {
     let words = ["udp", "--time", "4s", "--json"];
     let attempt = || {
         let ended = capacity(&arena, "time", &words, &["serve.work=200us"]);
-        (ended.status.code(), found(&ended).ended)
+        (ended.code, found(&ended).ended)
     };
     // A sender that has no CPU ends a search before its time.
     let how = tried(attempt, |(_, ended)| *ended == SearchEnd::Time);
@@ -163,16 +164,16 @@ fn the_highest_rate_allowed_holds_on_loopback() {
     let ended = capacity(&arena, "most", &words, &sets);
     let found = found(&ended);
     // Whether the machine was quiet is nothing to this test, nor whether the sender had its CPU.
-    if ended.status.code() != Some(0) || found.ended == SearchEnd::SenderLimited {
+    if ended.code != Some(0) || found.ended == SearchEnd::SenderLimited {
         return;
     }
     assert_eq!((found.ended, found.lower_per_s), (SearchEnd::MostHolds, Some(300.0)));
     assert!(found.upper_per_s.is_none() && !found.regular && found.limited_by.is_none());
     assert!(found.fresh.is_some_and(|fresh| fresh.good_count >= 4), "{found:#?}");
-    assert!(ended.stderr.contains("trial 1: 300 datagrams/s for 0.33 s: "), "{}", ended.stderr);
-    assert!(ended.stderr.contains(" s to go"), "{}", ended.stderr);
+    assert!(ended.err.contains("trial 1: 300 datagrams/s for 0.33 s: "), "{}", ended.err);
+    assert!(ended.err.contains(" s to go"), "{}", ended.err);
     // The run directory has the same record, and the report its figure.
-    let envelope: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let envelope: Value = serde_json::from_str(&ended.out).unwrap();
     let run = Path::new(envelope["settings"]["run"].as_str().unwrap()).file_name().unwrap();
     let run = arena.path("most").join(run);
     let reader = RunReader::open(&run).unwrap();

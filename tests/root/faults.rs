@@ -11,14 +11,14 @@ use rxpath_host::lab::netns::Namespace;
 use rxpath_record::manifest::Status;
 use rxpath_record::run::RunReader;
 
-use crate::arena::{Arena, Ended, Run};
+use crate::arena::{Arena, Run};
 use crate::bed::{Bed, may_run};
+use crate::program::Said;
 
 /// The line that says what went wrong.
-fn said(ended: &Ended) -> String {
-    let lines: Vec<&str> =
-        ended.stderr.lines().filter(|line| line.starts_with("rxpath: ")).collect();
-    assert_eq!(lines.len(), 1, "one clear line:\n{}", ended.stderr);
+fn said(ended: &Said) -> String {
+    let lines: Vec<&str> = ended.err.lines().filter(|line| line.starts_with("rxpath: ")).collect();
+    assert_eq!(lines.len(), 1, "one clear line:\n{}", ended.err);
     lines[0].to_owned()
 }
 
@@ -39,7 +39,7 @@ fn a_signal_in_each_phase_keeps_the_run_and_leaves_nothing() {
         run.signal(signal);
         run.signal(signal);
         let ended = run.wait();
-        assert_eq!(ended.status.code(), Some(code), "{phase}: {}", ended.stderr);
+        assert_eq!(ended.code, Some(code), "{phase}: {}", ended.err);
         let line = said(&ended);
         assert!(
             line.contains("interrupted; the run up to this point is kept in "),
@@ -50,8 +50,8 @@ fn a_signal_in_each_phase_keeps_the_run_and_leaves_nothing() {
         assert!(read.partial().unwrap().contains("was interrupted"), "{phase}");
         assert!(read.problems.is_empty(), "{phase}: {:?}", read.problems);
         let is_empty = read.manifest.trials.is_empty();
-        let lines = ended.stdout.lines().count();
-        assert_eq!(lines == 1, is_empty, "without a trial only the report: {}", ended.stdout);
+        let lines = ended.out.lines().count();
+        assert_eq!(lines == 1, is_empty, "without a trial only the report: {}", ended.out);
         arena.assert_clean(&format!("after {signal} in {phase}"));
     }
 }
@@ -67,11 +67,10 @@ fn a_workload_that_dies_is_told_with_how_and_ends_the_run() {
         run.wait_event("\"measure\"");
         let directory = run.directory().unwrap();
         kill(run.workload(verb), Signal::SIGKILL).unwrap();
-        let ended = run.wait();
-        assert_eq!(ended.status.code(), Some(5), "{}", ended.stderr);
+        let ended = run.wait().ends(5);
         let wanted = format!("rxpath: {verb} died during measure: it was ended by signal 9");
         assert_eq!(said(&ended), wanted);
-        assert!(ended.stderr.contains("hint: earlier measurements are kept in "));
+        assert!(ended.err.contains("hint: earlier measurements are kept in "));
         assert_eq!(RunReader::open(&directory).unwrap().manifest.status, Status::Failed);
         arena.assert_clean(&format!("after the death of {verb}"));
     }
@@ -88,8 +87,7 @@ fn a_full_disk_keeps_the_trials_before_it() {
     let directory = run.directory().unwrap();
     let mut filler = std::fs::File::create(arena.path("small/filler")).unwrap();
     while filler.write_all(&[0; 4096]).is_ok() {}
-    let ended = run.wait();
-    assert_eq!(ended.status.code(), Some(5), "{}", ended.stderr);
+    let ended = run.wait().ends(5);
     let line = said(&ended);
     assert!(
         line.contains("the disk is full: ") && line.contains("whole trials are kept"),
@@ -108,8 +106,7 @@ fn a_directory_that_takes_no_writes_is_refused_before_anything_is_made() {
         return;
     }
     let arena = Arena::new();
-    let ended = arena.run("read-only", &[]).wait();
-    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+    let ended = arena.run("read-only", &[]).wait().ends(2);
     assert!(said(&ended).contains("not writable; give a directory of your own with --out"));
     arena.assert_clean("after a read-only directory");
 }
@@ -122,33 +119,29 @@ fn a_second_lab_is_refused_and_told_who_is_first_or_waits() {
     let arena = Arena::new();
     let mut first = arena.run("first", &["trials.measure=30s"]);
     first.wait_event("\"measure\"");
-    let ended = arena.run("second", &[]).wait();
-    assert_eq!(ended.status.code(), Some(3), "{}", ended.stderr);
+    let ended = arena.run("second", &[]).wait().ends(3);
     let line = said(&ended);
     let holder = format!("process {} (", first.child.id());
     assert!(line.contains("one lab at a time; ") && line.contains(&holder), "{line}");
-    assert!(ended.stderr.contains("hint: "), "{}", ended.stderr);
+    assert!(ended.err.contains("hint: "), "{}", ended.err);
     let mut third = arena.run_with("third", &["--wait=10m"], &[]);
     let line = third.said_line();
     assert!(line.starts_with("waiting: ") && line.contains(&holder), "{line}");
     for words in [&["demo"][..], &["diagnose", "--selftest", "--case", "filter"]] {
         let mut command = arena.inside(env!("CARGO_BIN_EXE_rxpath"));
         command.args(words).arg("--wait=2500ms").arg("--out").arg(arena.dir.path().join("more"));
-        let done = command.output().unwrap();
-        let stderr = String::from_utf8(done.stderr).unwrap();
-        assert_eq!(done.status.code(), Some(3), "{words:?}: {stderr}");
-        assert!(stderr.contains("waiting: "), "{words:?}: {stderr}");
+        Said::from(command.output().unwrap()).ends(3).warns("waiting: ");
     }
     first.signal(Signal::SIGINT);
-    assert_eq!(first.wait().status.code(), Some(130));
+    assert_eq!(first.wait().code, Some(130));
     let ended = third.wait();
     // 4: it ran, beside tests that disturbed it.
-    assert!(matches!(ended.status.code(), Some(0 | 4)), "{}", ended.stderr);
+    assert!(matches!(ended.code, Some(0 | 4)), "{}", ended.err);
     arena.assert_clean("after all three");
 }
 
 /// The program as somebody without any privilege.
-fn nobody(arena: &Arena, sets: &[&str]) -> Ended {
+fn nobody(arena: &Arena, sets: &[&str]) -> Said {
     let dir = arena.dir.path();
     let program = dir.join("rxpath");
     if !program.exists() {
@@ -177,16 +170,15 @@ fn without_root_a_lab_is_refused_and_loopback_works() {
         return;
     }
     let arena = Arena::new();
-    let ended = nobody(&arena, &[]);
-    assert_eq!(ended.status.code(), Some(3), "{}", ended.stderr);
+    let ended = nobody(&arena, &[]).ends(3);
     let line = said(&ended);
     assert!(line.contains("needs CAP_NET_ADMIN"), "{line}");
-    let hint = ended.stderr.lines().last().unwrap();
+    let hint = ended.err.lines().last().unwrap();
     let way = "hint: run as root (sudo), or on loopback without it: rxpath run udp-pinning --set ";
     assert!(hint.starts_with(way) && hint.ends_with("--set topology.kind=local"), "{hint}");
     let ended = nobody(&arena, &["topology.kind=local"]);
-    assert!(matches!(ended.status.code(), Some(0 | 4)), "{}", ended.stderr);
-    assert!(ended.stdout.contains("report: "), "{}", ended.stdout);
+    assert!(matches!(ended.code, Some(0 | 4)), "{}", ended.err);
+    assert!(ended.out.contains("report: "), "{}", ended.out);
     assert!(said_warning(&arena), "other programs' traffic is said");
     arena.assert_clean("after runs without root");
 }
@@ -231,12 +223,7 @@ fn a_cpu_outside_the_cpuset_is_refused_with_those_inside() {
         env!("CARGO_BIN_EXE_rxpath")
     );
     let done = Command::new("sh").args(["-c", &script]).output().unwrap();
-    let stderr = String::from_utf8(done.stderr).unwrap();
-    assert_eq!(done.status.code(), Some(2), "{stderr}");
-    assert!(
-        stderr.contains("--cpu 1") && stderr.contains("cpuset") && stderr.contains("allowed: 0"),
-        "{stderr}"
-    );
+    Said::from(done).ends(2).warns("--cpu 1").warns("cpuset").warns("allowed: 0");
 }
 
 #[test]
@@ -248,8 +235,7 @@ fn a_port_in_use_on_loopback_is_a_usage_error_that_names_it() {
     let taken = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let port = [format!("serve.port={port}"), format!("load.port={port}")];
-    let ended = arena.run("port", &["topology.kind=local", port[0].as_str()]).wait();
-    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+    let ended = arena.run("port", &["topology.kind=local", port[0].as_str()]).wait().ends(2);
     let line = said(&ended);
     assert!(line.contains("serve died during set-up") && line.contains("in use"), "{line}");
     arena.assert_clean("after a port in use");

@@ -97,10 +97,7 @@ fn listens(rx: &Namespace, port: u16) {
 
 /// Its answer as JSON.
 fn asked(words: &[&str]) -> Value {
-    let output = rxpath(&[words, &["--json"]].concat());
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words:?}: {told}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{words:?}: {e}: {told}"))
+    rxpath(&[words, &["--json"]].concat()).ends(0).json()
 }
 
 /// What a rule recorded or found fine.
@@ -145,8 +142,7 @@ fn check_judges_the_namespace_and_the_processes_that_are_named() {
         let warned = rows(&one, "warnings").iter().any(|it| it["code"] == "all-processes");
         assert!(warned, "{one}");
     }
-    let empty = rxpath(&["check", "--cgroup", &groups.path("other")]);
-    assert_eq!(empty.status.code(), Some(2), "{empty:?}");
+    rxpath(&["check", "--cgroup", &groups.path("other")]).ends(2);
     drop(server);
 }
 

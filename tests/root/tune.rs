@@ -10,7 +10,7 @@ mod watch;
 
 use place::{Place, WISHES};
 
-use crate::program::Said;
+use crate::program::said;
 use crate::schema;
 
 #[test]
@@ -259,7 +259,7 @@ fn from_another_namespace_nothing_is_compared_or_undone() {
     let state = place.dir.path().join("state").display().to_string();
     let outside = |words: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rxpath"));
-        Said::from(command.args(words).args(["--state-dir", &state]).output().unwrap())
+        said(command.args(words).args(["--state-dir", &state]))
     };
     let status = outside(&["tune", "status"]).ok();
     assert!(status.contains("journal 1: of another network namespace"), "{status}");

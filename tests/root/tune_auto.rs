@@ -54,9 +54,9 @@ fn judged(run: Run) -> (Option<i32>, Value, String) {
     if ended.stdout.is_empty() {
         return (code, ended.stderr.into(), ended.stdout);
     }
-    let found = schema::result("tune-auto", &ended.stdout)["found"].take();
+    let found = schema::result("tune-auto", &ended.out)["found"].take();
     assert_eq!(code == Some(0), !names(&found["kept"]).is_empty(), "{found}");
-    (code, found, ended.stdout)
+    (code, found, ended.out)
 }
 
 /// What a search printed that kept this. Its budget is enough for trials that take four times as long on a busy machine.
@@ -167,9 +167,8 @@ fn what_is_wrong_around_the_service_is_a_candidate() {
     let listed = |out: &str, sets: &[&str]| {
         let words = sets.iter().flat_map(|set| ["--set", set]);
         let words: Vec<&str> = words.chain(["--settings", "*", "--dry-run"]).collect();
-        let ended = search(&arena, out, &words).wait();
-        assert_eq!(ended.status.code(), Some(0), "{}", ended.stderr);
-        let all = schema::result("tune-auto", &ended.stdout)["candidates"].clone();
+        let ended = search(&arena, out, &words).wait().ends(0);
+        let all = schema::result("tune-auto", &ended.out)["candidates"].clone();
         let one = |one: &Value| (one["name"].as_str().unwrap().to_owned(), one["sets"].clone());
         all.as_array().unwrap().iter().map(one).collect::<BTreeMap<_, _>>()
     };
@@ -216,9 +215,8 @@ fn an_interrupted_search_tells_what_it_knows() {
     let mut run = search(&arena, "interrupted", &["--set", "serve.rcvbuf=4KiB"]);
     run.wait_event("\"variant\":\"array\"");
     run.signal(Signal::SIGINT);
-    let ended = run.wait();
-    assert_eq!(ended.status.code(), Some(130), "{}", ended.stderr);
-    let result = schema::result("tune-auto", &ended.stdout);
+    let ended = run.wait().ends(130);
+    let result = schema::result("tune-auto", &ended.out);
     assert_eq!((&result["found"]["ended"], &result["plan"]), (&"cut-short".into(), &Value::Null));
     let trials = result["trials"].as_array().unwrap();
     assert!(trials.iter().any(|trial| trial["phase"] == "alone"), "{trials:?}");
@@ -237,10 +235,8 @@ fn what_cannot_be_searched_is_refused_in_one_line() {
         (vec!["--guard", "victim_taken_ratio<=+2%"], 3, "does not measure it here"),
         (vec!["--objective", "min service_time_p99_us"], 3, "it measures "),
     ] {
-        let ended = search(&arena, "refused", &words).wait();
-        assert_eq!(ended.status.code(), Some(code), "{words:?}: {}", ended.stderr);
-        assert!(ended.stderr.contains(part), "{words:?}: {}", ended.stderr);
-        assert_eq!(ended.stdout, "", "{words:?}");
+        let ended = search(&arena, "refused", &words).wait().ends(code).warns(part);
+        assert_eq!(ended.out, "", "{words:?}");
     }
     arena.assert_clean("after refusals");
 }

@@ -21,6 +21,11 @@ pub fn rxpath(words: &[&str]) -> Said {
     Said { of: format!("{words:?}"), ..Said::from(output.unwrap()) }
 }
 
+/// Runs a command.
+pub fn said(command: &mut Command) -> Said {
+    command.output().unwrap().into()
+}
+
 impl Said {
     /// What it said until it ended.
     pub fn new(code: Option<i32>, [out, err]: [String; 2]) -> Self {

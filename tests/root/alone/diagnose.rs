@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::arena::Arena;
 use crate::bed::{Bed, RX_IP, may_run, send, until, without_types};
+use crate::program::Said;
 
 /// Watches inside a namespace for so long.
 fn diagnose(rx: &Namespace, length: &str) -> Child {
@@ -135,9 +136,7 @@ fn without_root_it_watches_counters_and_says_what_is_missing() {
         return;
     }
     let arena = Arena::new();
-    let (code, out, told) = arena.nobody(&["diagnose", "-d", "200ms", "--json"]);
-    assert_eq!(code, Some(0), "{told}");
-    let value: Value = serde_json::from_str(&out).unwrap();
+    let value = arena.nobody(&["diagnose", "-d", "200ms", "--json"]).ends(0).json();
     let missing: Vec<&Value> = (value["warnings"].as_array().unwrap().iter())
         .filter(|warning| warning["code"] == "not-measured")
         .collect();
@@ -150,9 +149,7 @@ fn without_root_it_watches_counters_and_says_what_is_missing() {
     assert!(text.contains("CAP_"), "{text}");
     let probed = &value["result"]["evidence_read"]["probed"];
     assert!(probed["cpus"].as_array().unwrap().is_empty() && probed.get("locks").is_none());
-    let (code, _, told) = arena.nobody(&["diagnose", "--selftest"]);
-    assert_eq!(code, Some(3), "{told}");
-    assert!(told.contains("needs CAP_NET_ADMIN"), "{told}");
+    arena.nobody(&["diagnose", "--selftest"]).ends(3).warns("needs CAP_NET_ADMIN");
     arena.assert_clean("after a refused self-test");
 }
 
@@ -160,10 +157,7 @@ fn without_root_it_watches_counters_and_says_what_is_missing() {
 #[test]
 fn without_types_it_watches_counters_and_says_what_is_missing() {
     let Some(_bed) = Bed::with_bpf() else { return };
-    let output = without_types(&["diagnose", "-d", "200ms", "--json"]);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let value = Said::from(without_types(&["diagnose", "-d", "200ms", "--json"])).ends(0).json();
     let all = value["warnings"].as_array().unwrap();
     let missing: Vec<&Value> = all.iter().filter(|one| one["code"] == "not-measured").collect();
     assert!(!missing.is_empty(), "{value}");

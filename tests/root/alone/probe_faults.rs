@@ -22,7 +22,7 @@ use crate::alone::arrived::until_arrived;
 use crate::alone::probes::probe;
 use crate::arena::Arena;
 use crate::bed::{Bed, RX_IP, TX_IP, send, until};
-use crate::program::rxpath;
+use crate::program::{rxpath, said};
 use crate::skip::skip;
 
 fn all_cpus() -> CpuList {
@@ -197,11 +197,9 @@ fn no_locked_memory_is_needed() {
         "ulimit -l 0 && exec {} steal -d 200ms --irq-entry 5 --json",
         env!("CARGO_BIN_EXE_rxpath")
     );
-    let output = Command::new("bash").args(["-c", &script]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}");
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(!document["result"]["cpus"].as_array().unwrap().is_empty(), "{said}");
+    let output = said(Command::new("bash").args(["-c", &script])).ends(0);
+    let document = output.json();
+    assert!(!document["result"]["cpus"].as_array().unwrap().is_empty(), "{output:?}");
 }
 
 #[test]
@@ -252,11 +250,8 @@ fn what_the_host_refuses_is_said_with_what_would_be_needed() {
     for (host, needs) in [(without_rights, "CAP_BPF"), (without_types, "BTF")] {
         for words in ["steal -d 100ms --irq-entry 1", "trace -d 100ms"] {
             let script = format!("{host} {words}");
-            let output =
-                Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(3), "{script}: {told}");
-            assert!(told.contains(needs) && output.stdout.is_empty(), "{script}: {told}");
+            let output = said(Command::new("unshare").args(["-m", "sh", "-c", &script])).ends(3);
+            assert!(output.err.contains(needs) && output.out.is_empty(), "{script}: {output:?}");
         }
     }
 }
@@ -265,10 +260,9 @@ fn what_the_host_refuses_is_said_with_what_would_be_needed() {
 fn what_is_no_namespace_is_refused() {
     let Some(_bed) = Bed::with_bpf() else { return };
     for name in ["/etc/passwd", "", "/proc/self/ns/mnt"] {
-        let output = rxpath(&["trace", "-d", "100ms", "--netns", name]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{name}: {told}");
-        assert!(told.contains("is not a network namespace"), "{name}: {told}");
+        rxpath(&["trace", "-d", "100ms", "--netns", name])
+            .ends(2)
+            .warns("is not a network namespace");
     }
 }
 
@@ -297,10 +291,7 @@ fn how_a_command_ended_is_said() {
     for (script, says, code) in
         [("exit 3", "it ended with status 3", 3), ("kill -9 $$", "by signal 9", 137)]
     {
-        let output = rxpath(&["steal", "--irq-entry", "2", "--", "sh", "-c", script]);
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(output.status.code(), Some(code), "{told}");
-        assert!(told.contains(says), "{told}");
+        rxpath(&["steal", "--irq-entry", "2", "--", "sh", "-c", script]).ends(code).prints(says);
     }
 }
 
@@ -311,21 +302,16 @@ fn what_a_known_victim_prints_stands_beside_what_was_measured() {
     // As OpenSSL 3.0 prints it, so that a host without it tests the same.
     let script = "echo \"Doing sha256 for 1s on 16384 size blocks: 4321 sha256's in 0.98s\" >&2";
     let command = ["steal", "--irq-entry", "2", "--json", "--", "sh", "-c", script];
-    let output = rxpath(&command);
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let told = rxpath(&command).json();
     let victim = &told["result"]["victim"];
     let claim = serde_json::json!({
         "what": "sha256, 16384 bytes", "asked_s": 1.0, "got_s": 0.98, "work_count": 4321
     });
     assert_eq!(victim["claims"], serde_json::json!([claim]), "{victim}");
-    let plain = rxpath(&["steal", "--irq-entry", "2", "--", "sh", "-c", script]);
-    let told = String::from_utf8_lossy(&plain.stdout);
-    assert!(
-        told.contains("it says itself: sha256, 16384 bytes asked 1.00 s, had 0.98 s"),
-        "{told}"
-    );
+    let plain = rxpath(&["steal", "--irq-entry", "2", "--", "sh", "-c", script])
+        .prints("it says itself: sha256, 16384 bytes asked 1.00 s, had 0.98 s");
     // The output is the user's as well.
-    assert!(String::from_utf8_lossy(&plain.stderr).contains("Doing sha256"), "{plain:?}");
+    assert!(plain.err.contains("Doing sha256"), "{plain:?}");
 }
 
 /// What a command leaves running does not hold its result back, and goes with it when it is interrupted.
@@ -335,9 +321,8 @@ fn a_command_that_leaves_something_running_ends_when_it_ends() {
     let begun = Instant::now();
     let script = "sleep 60 & echo $!; exit 0";
     let output = rxpath(&["steal", "--irq-entry", "2", "--", "sh", "-c", script]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && begun.elapsed() < Duration::from_secs(40), "{told}");
-    let left: i32 = told.lines().find_map(|line| line.trim().parse().ok()).unwrap();
+    assert!(output.code == Some(0) && begun.elapsed() < Duration::from_secs(40), "{output:?}");
+    let left: i32 = output.err.lines().find_map(|line| line.trim().parse().ok()).unwrap();
     kill(Pid::from_raw(left), Signal::SIGKILL).unwrap();
 
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
@@ -382,10 +367,7 @@ fn a_victim_in_another_pid_namespace_is_refused() {
     let Some(_bed) = Bed::with_bpf() else { return };
     let mut command = Command::new("unshare");
     command.args(["-pf", "--mount-proc", env!("CARGO_BIN_EXE_rxpath"), "steal", "--probe"]);
-    let output = command.args(["--irq-entry", "2", "-d", "100ms"]).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{told}");
-    assert!(told.contains("pid namespace"), "{told}");
+    said(command.args(["--irq-entry", "2", "-d", "100ms"])).ends(3).warns("pid namespace");
 }
 
 #[test]
@@ -395,10 +377,9 @@ fn without_counters_nothing_is_judged() {
         "mount -t tmpfs none /proc && exec {} diagnose -d 200ms --no-bpf",
         env!("CARGO_BIN_EXE_rxpath")
     );
-    let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{told}");
-    assert!(told.contains("the counters of UDP"), "{told}");
+    said(Command::new("unshare").args(["-m", "sh", "-c", &script]))
+        .ends(3)
+        .warns("the counters of UDP");
 }
 
 #[test]

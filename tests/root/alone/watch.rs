@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::alone::arrived::send_all;
 use crate::arena::Arena;
 use crate::bed::{Bed, RX_IP, TX_IP, may_run, send, until, without_types};
+use crate::program::Said;
 use crate::raw_bpf;
 use crate::skip::skip;
 
@@ -233,18 +234,14 @@ fn without_root_it_works_on_counters_and_says_which_capability_is_missing() {
     }
     let arena = Arena::new();
     let once = ["watch", "--once", "--json", "--interval", "200ms"];
-    let (code, out, told) = arena.nobody(&once);
-    assert_eq!(code, Some(0), "{told}");
-    works_on_counters(&serde_json::from_str(&out).unwrap(), "CAP_BPF");
+    works_on_counters(&arena.nobody(&once).ends(0).json(), "CAP_BPF");
 }
 
 #[test]
 fn without_types_it_works_on_counters_and_says_so() {
     let Some(_bed) = Bed::with_bpf() else { return };
-    let output = without_types(&["watch", "--once", "--json", "--interval", "200ms"]);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    works_on_counters(&serde_json::from_slice(&output.stdout).unwrap(), "BTF");
+    let once = ["watch", "--once", "--json", "--interval", "200ms"];
+    works_on_counters(&Said::from(without_types(&once)).ends(0).json(), "BTF");
 }
 
 #[test]

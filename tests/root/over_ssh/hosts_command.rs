@@ -119,8 +119,7 @@ fn a_command_that_is_killed_on_its_host_or_whose_host_is_lost_says_so() {
 #[test]
 fn the_clock_of_a_host_a_day_ahead_is_known_to_less_than_its_round_trip() {
     let Some(site) = site() else { return };
-    let check = site.rxpath(&["hosts", "check", &site.inventory, "--json"]);
-    let answer = check.json();
+    let answer = site.rxpath(&["hosts", "check", &site.inventory, "--json"]).json();
     let gen1 = &answer["result"]["gen1"];
     let ahead = gen1["clock_ahead_ns"].as_i64().unwrap();
     let error = gen1["clock_error_ns"].as_i64().unwrap();

@@ -24,8 +24,7 @@ fn without_an_address_the_routes_of_both_sides_decide() {
     let Some(site) = site() else { return };
     let by_route = site.read_inventory().replace("addr = [\"10.78.3.2\"]\n", "");
     let file = site.write("by_route.toml", &by_route);
-    let check = site.rxpath(&["hosts", "check", &file, "--json"]).ends(0);
-    let answer = check.json();
+    let answer = site.rxpath(&["hosts", "check", &file, "--json"]).ends(0).json();
     assert_eq!(answer["result"]["sut"]["device"], "data", "not the one of ssh: {answer}");
     let scenario = site.write("s.toml", "question = \"?\"\n");
     let hosts = ["--sender", "gen1.lab", "--receiver", "sut.lab"];
