@@ -6,9 +6,11 @@ mod unusable;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use rxpath_record::manifest::{Manifest, Trial};
+
+use crate::program::{Said, said};
 
 const INVENTORY: &str = r#"
     [hosts.gen1]
@@ -22,19 +24,15 @@ const INVENTORY: &str = r#"
 
 /// The program: as root on a loopback of its own, because a ledger counts what the whole loopback loses, and other tests
 /// send there too.
-fn rxpath(words: &[&str]) -> Output {
+fn rxpath(words: &[&str]) -> Said {
     let program = env!("CARGO_BIN_EXE_rxpath");
     if !nix::unistd::geteuid().is_root() {
-        return Command::new(program).args(words).output().unwrap();
+        return said(Command::new(program).args(words));
     }
     let own = "mount -t sysfs sysfs /sys; ip link set lo up; exec \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "sh", "-ec", own, "sh", program]);
-    command.args(words).output().unwrap()
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    said(command.args(words))
 }
 
 fn inventory(dir: &Path, text: &str) -> String {
@@ -58,8 +56,8 @@ fn run_between(hosts: &str, scenario: &str) -> (Manifest, Vec<u8>) {
     let words = ["run", paths[0], "--hosts", paths[1], "--out", paths[2]];
     let output = rxpath(&[&words[..], &["--keep-noisy", "--json", "--wait=120s"]].concat());
     // 4: the machine was busy, which is no matter here.
-    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", told(&output));
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(matches!(output.code, Some(0 | 4)), "{output:?}");
+    let answer = output.json();
     let mut kept = Vec::new();
     let run = answer["settings"]["run"].as_str().unwrap();
     for entry in fs::read_dir(run).unwrap().flatten().filter(|it| it.path().is_file()) {
@@ -130,9 +128,8 @@ fn several_senders_share_a_rate_and_their_results_are_one() {
     let file = dir.path().join("s.toml");
     fs::write(&file, "question = \"?\"\n[load]\nrate = \"30k\"\n").unwrap();
     let three = inventory(dir.path(), &hosts);
-    let plan = rxpath(&["run", file.to_str().unwrap(), "--hosts", &three, "--dry-run"]);
-    let plan = String::from_utf8(plan.stdout).unwrap();
-    assert!(plan.contains("base: load.rate 30k = 3 senders x 10k"), "{plan}");
+    rxpath(&["run", file.to_str().unwrap(), "--hosts", &three, "--dry-run"])
+        .prints("base: load.rate 30k = 3 senders x 10k");
     for (protocol, load, metric, total, target) in [
         ("udp", "rate = \"4003\"", "offered_pps", "offered_packets", "target_pps"),
         ("tcp-stream", "bitrate = \"60M\"", "delivered_bps", "sent_bytes", "target_bps"),
@@ -217,11 +214,11 @@ fn keys_of_the_lab_s_link_are_not_those_of_a_host() {
         fs::write(&file, scenario).unwrap();
         rxpath(&["run", file.to_str().unwrap(), "--hosts", &hosts, "--dry-run"])
     };
-    let output = planned(
+    let text = planned(
         "question = \"?\"\n[lab]\nmtu_bytes = 1400\nrps_cpus = \"@receiver\"\n[[variant]]\nname = \"a\"\n\
          [[variant]]\nname = \"gro\"\nlab.gro = true\n",
-    );
-    let text = String::from_utf8(output.stdout).unwrap();
+    )
+    .out;
     assert!(text.contains("`lab.mtu_bytes` is not used between hosts"), "{text}");
     // A role too, which is a CPU's number in the variants.
     assert!(text.contains("`lab.rps_cpus` is not used between hosts"), "{text}");
@@ -240,7 +237,7 @@ fn keys_of_the_lab_s_link_are_not_those_of_a_host() {
     )
     .unwrap();
     let words = ["run", file.to_str().unwrap(), "--hosts", &hosts, "--change-hosts", "--dry-run"];
-    let text = String::from_utf8(rxpath(&words).stdout).unwrap();
+    let text = rxpath(&words).out;
     // A variant without the key has the lab's value of it, and what a scenario sets itself stays.
     for (value, variant) in [("00000000", "a"), ("00000001", "rps"), ("2", "own")] {
         let line = format!("sut: lo/queues/rx-0/rps_cpus = {value} (for {variant})");
@@ -288,7 +285,7 @@ fn the_network_is_set_in_the_command_and_checked_as_in_the_file() {
         let output = rxpath(
             &[["run", "udp-batching", "--dry-run", "--set", set].as_slice(), hosts].concat(),
         );
-        (output.status.code(), told(&output))
+        (output.code, output.err)
     };
     let (code, text) = run(&["--hosts", &hosts], "network.hops=3");
     assert_eq!(code, Some(0), "{text}");

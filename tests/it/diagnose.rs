@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -11,15 +11,14 @@ use serde_json::Value;
 
 use crate::handlers::catches;
 use crate::kept;
+use crate::program::{Said, said};
 
-fn diagnose(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rxpath")).arg("diagnose").args(args).output().unwrap()
+fn diagnose(args: &[&str]) -> Said {
+    said(Command::new(env!("CARGO_BIN_EXE_rxpath")).arg("diagnose").args(args))
 }
 
 fn answer(args: &[&str]) -> Value {
-    let output = diagnose(args);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    diagnose(args).ends(0).json()
 }
 
 #[test]
@@ -43,7 +42,7 @@ fn damaged(name: &str, damage: impl Fn(&Path)) -> (Vec<Value>, String) {
     let run = kept::copy(name, dir.path());
     damage(&run);
     let output = diagnose(&["--json", run.to_str().unwrap()]);
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let value = output.json();
     // A part of the answer is 5, none of it 4.
     let judged =
         value["result"]["runs"][0]["variants"].as_array().is_some_and(|all| !all.is_empty());
@@ -55,7 +54,7 @@ fn damaged(name: &str, damage: impl Fn(&Path)) -> (Vec<Value>, String) {
     } else {
         0
     };
-    assert_eq!(output.status.code(), Some(expected), "{value}");
+    assert_eq!(output.code, Some(expected), "{value}");
     assert_ne!(value["result"]["runs"][0]["run"], "", "{value}");
     let variants = value["result"]["runs"][0]["variants"].as_array().unwrap().clone();
     (variants, value["warnings"].to_string())
@@ -129,13 +128,9 @@ fn a_port_says_that_the_counters_are_those_of_all_ports() {
 fn nobody_needs_to_read_the_warnings() {
     let (reader, closed) = nix::unistd::pipe().unwrap();
     drop(reader);
-    let output = Command::new(env!("CARGO_BIN_EXE_rxpath"))
-        .args(["diagnose", "-d", "200ms", "--no-bpf", "--port", "9"])
-        .stderr(Stdio::from(closed))
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert!(!output.stdout.is_empty());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    command.args(["diagnose", "-d", "200ms", "--no-bpf", "--port", "9"]);
+    assert!(!said(command.stderr(Stdio::from(closed))).ok().is_empty());
 }
 
 #[test]
@@ -148,7 +143,7 @@ fn without_bpf_the_answer_says_that_it_was_not_wanted() {
 
 /// A watch that is interrupted as soon as a signal no longer kills it, before all who want to hear of it may have
 /// said so.
-fn interrupted_at_once() -> Output {
+fn interrupted_at_once() -> Said {
     let child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
         .args(["diagnose", "-d", "20s", "--json", "--no-bpf"])
         .stdout(Stdio::piped())
@@ -162,16 +157,14 @@ fn interrupted_at_once() -> Output {
         std::hint::spin_loop();
     }
     kill(pid, Signal::SIGINT).unwrap();
-    child.wait_with_output().unwrap()
+    child.wait_with_output().unwrap().into()
 }
 
 #[test]
 fn a_signal_ends_the_watch_with_what_was_seen() {
     // More than once, because the moment at which it could be lost is short.
     for _ in 0..20 {
-        let output = interrupted_at_once();
-        assert_eq!(output.status.code(), Some(130));
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let value = interrupted_at_once().ends(130).json();
         assert!(value["result"]["sentence"].is_string());
         assert!(value["settings"]["duration_s"].as_f64().unwrap() < 20.0);
     }
@@ -188,10 +181,11 @@ fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
         (&["--port", "70000"], "70000"),
         (&["--no-bpf", "--selftest"], "--no-bpf"),
     ] {
-        let output = diagnose(args);
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
-        assert!(text.starts_with("rxpath: ") && text.contains(says), "{args:?}: {text}");
-        assert!(output.stdout.is_empty());
+        let output = diagnose(args).ends(2);
+        assert!(
+            output.err.starts_with("rxpath: ") && output.err.contains(says),
+            "{args:?}: {output:?}"
+        );
+        assert!(output.out.is_empty());
     }
 }

@@ -4,12 +4,14 @@ mod server;
 
 use std::cell::Cell;
 use std::os::fd::AsRawFd;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, socket};
 use serde_json::Value;
 use server::Server;
+
+use crate::program::{Said, said};
 
 const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
@@ -25,8 +27,8 @@ fn load_http() -> Command {
     command
 }
 
-fn rxpath(args: &[&str]) -> Output {
-    load_http().args(args).output().unwrap()
+fn rxpath(args: &[&str]) -> Said {
+    said(load_http().args(args))
 }
 
 /// These tests once more with the other engine.
@@ -58,10 +60,7 @@ mod schedule;
 
 /// The whole answer of a load that ends by itself.
 fn answer(url: &str, args: &[&str]) -> Value {
-    let output = rxpath(&[&[url, "--json"], args].concat());
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{args:?}: {stderr}");
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let value = rxpath(&[&[url, "--json"], args].concat()).ends(0).json();
     conserved(&value["result"]);
     value
 }
@@ -320,13 +319,11 @@ fn what_cannot_be_loaded_has_one_clear_line_a_hint_and_exit_2() {
         (&[url, "--source", "::1"], "address of this family"),
     ];
     for (args, says) in cases {
-        let output = rxpath(args);
-        let text = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
-        let first = text.lines().next().unwrap();
-        assert!(first.starts_with("rxpath: ") && first.contains(says), "{args:?}: {text}");
-        assert!(text.lines().skip(1).all(|line| line.starts_with("hint: ")), "{text}");
-        assert!(output.stdout.is_empty());
+        let output = rxpath(args).ends(2);
+        let first = output.err.lines().next().unwrap();
+        assert!(first.starts_with("rxpath: ") && first.contains(says), "{args:?}: {output:?}");
+        assert!(output.err.lines().skip(1).all(|line| line.starts_with("hint: ")), "{output:?}");
+        assert!(output.out.is_empty());
     }
     assert_eq!(server.requests(), 0);
 }
@@ -347,9 +344,7 @@ fn the_limit_of_descriptors_is_raised_to_the_hard_one() {
     let server = Server::always(OK);
     let script =
         format!("ulimit -Sn 40; exec {RXPATH} load http {} -c 60 -n 120 --json", server.url());
-    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-    let value: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let value = said(Command::new("sh").args(["-c", &script])).json();
     assert_eq!(number(&value["result"], "requests_total"), 120);
     assert!(number(&value["settings"], "descriptors_limit") > 60);
 }
@@ -358,12 +353,12 @@ fn the_limit_of_descriptors_is_raised_to_the_hard_one() {
 fn intervals_are_lines_with_the_percentiles_of_their_time() {
     let server = Server::always(OK);
     let output = rxpath(&[&server.url(), "-d", "1s", "-c", "2", "--interval", "50ms", "--json"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> =
+        output.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).collect::<Vec<_>>();
     assert_eq!((of("settings").len(), of("ready").len(), of("result").len()), (1, 1, 1));
     let intervals = of("interval");
-    assert!(!intervals.is_empty(), "{text}");
+    assert!(!intervals.is_empty(), "{output:?}");
     let (mut samples, mut before) = (0, 0);
     for line in intervals {
         let requests = number(line, "requests_total");
@@ -372,7 +367,7 @@ fn intervals_are_lines_with_the_percentiles_of_their_time() {
         assert!(before <= samples && samples <= requests + 1, "{before} {samples} {requests}");
         before = requests;
     }
-    assert!(samples > 0, "{text}");
+    assert!(samples > 0, "{output:?}");
 }
 
 #[test]

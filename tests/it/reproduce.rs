@@ -1,9 +1,9 @@
 //! `rxpath reproduce` as a program, on a small experiment over loopback.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use serde_json::Value;
+use crate::program::{Said, said};
 
 const SMALL: &str = r#"
 question = "Is twice the rate twice as much?"
@@ -30,10 +30,10 @@ settle = "0s"
 measure = "100ms"
 "#;
 
-fn reproduce(words: &[&str], out: &Path) -> Output {
+fn reproduce(words: &[&str], out: &Path) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     // Other tests have this machine's lab meanwhile.
-    command.args(["reproduce", "--wait=120s"]).args(words).arg("--out").arg(out).output().unwrap()
+    said(command.args(["reproduce", "--wait=120s"]).args(words).arg("--out").arg(out))
 }
 
 fn scenario(dir: &Path, name: &str, text: &str) -> String {
@@ -47,17 +47,11 @@ fn runs(out: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect()
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 #[test]
 fn a_book_has_the_published_figure_beside_the_measured_one() {
     let dir = tempfile::tempdir().unwrap();
     let small = scenario(dir.path(), "small.toml", SMALL);
-    let output = reproduce(&["--only", &small, "--json"], dir.path());
-    let value: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+    let value = reproduce(&["--only", &small, "--json"], dir.path()).json();
     assert_eq!(value["result"]["experiments"][0]["name"], "small");
     let read =
         |name: &str| std::fs::read_to_string(dir.path().join("reproduce").join(name)).unwrap();
@@ -77,10 +71,9 @@ fn a_book_has_the_published_figure_beside_the_measured_one() {
     let first = runs(dir.path());
     assert_eq!(first.len(), 1);
     // A complete run is kept.
-    let again = reproduce(&["--only", &small, "--check"], dir.path());
-    assert!(said(&again).contains("small: kept"), "{}", said(&again));
+    let again = reproduce(&["--only", &small, "--check"], dir.path()).warns("small: kept");
     assert_eq!(runs(dir.path()), first);
-    assert_eq!(again.status.code(), Some(4), "undecided: {}", said(&again));
+    assert_eq!(again.code, Some(4), "undecided: {again:?}");
 }
 
 #[test]
@@ -91,20 +84,16 @@ fn what_cannot_run_here_is_named_and_the_rest_goes_on() {
     let odd = scenario(dir.path(), "odd.toml", &odd);
     let both = format!("{odd},{small}");
     let output = reproduce(&["--only", &both, "--json"], dir.path());
-    let value: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+    let value = output.json();
     let problem = value["result"]["experiments"][0]["problem"].as_str().unwrap();
     assert!(problem.contains("not available"), "{problem}");
-    assert!(said(&output).contains(&format!("rxpath: odd: {problem}\n")), "{}", said(&output));
-    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
-    let alone = reproduce(&["--only", &odd], dir.path());
-    assert_eq!(alone.status.code(), Some(3), "{}", said(&alone));
+    assert!(output.err.contains(&format!("rxpath: odd: {problem}\n")), "{output:?}");
+    assert_eq!(output.code, Some(5), "{output:?}");
+    reproduce(&["--only", &odd], dir.path()).ends(3);
 }
 
 #[test]
 fn an_unknown_experiment_is_one_line() {
     let dir = tempfile::tempdir().unwrap();
-    let output = reproduce(&["--only", "udp-pining"], dir.path());
-    assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("did you mean `udp-pinning`"), "{}", said(&output));
+    reproduce(&["--only", "udp-pining"], dir.path()).ends(2).warns("did you mean `udp-pinning`");
 }

@@ -7,11 +7,12 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal::{SIGINT, SIGKILL};
 use serde_json::Value;
 
+use crate::program::{Said, said};
 use crate::steered::Steered;
 
 const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
@@ -24,25 +25,21 @@ fn server(extra: &[&str]) -> (Steered, String) {
     (serve, addr)
 }
 
-fn load(args: &[&str]) -> Output {
-    Command::new(RXPATH).args(["load", "tcp"]).args(args).output().unwrap()
+fn load(args: &[&str]) -> Said {
+    said(Command::new(RXPATH).args(["load", "tcp"]).args(args))
 }
 
 /// The whole answer of a run that ended with this status.
 fn answer(args: &[&str], code: i32) -> Value {
-    let output = load(&[args, &["--json"]].concat());
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    load(&[args, &["--json"]].concat()).ends(code).json()
 }
 
 /// One clear line and a hint, exit 2.
-fn assert_refused(output: &Output, says: &[&str]) {
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.starts_with("rxpath: ") && output.stdout.is_empty(), "{text}");
+fn assert_refused(output: &Said, says: &[&str]) {
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.err.starts_with("rxpath: ") && output.out.is_empty(), "{output:?}");
     for word in says {
-        assert!(text.contains(word), "`{word}` is not in: {text}");
+        assert!(output.err.contains(word), "`{word}` is not in: {output:?}");
     }
 }
 

@@ -6,8 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
-
+use crate::program::said;
 use crate::skip::skip;
 
 /// What each rule lacks, by rule: the capabilities that its words name.
@@ -30,10 +29,8 @@ fn lacking(program: &Path, capabilities: &BTreeSet<String>) -> Lacking {
         command.arg(format!("--{option}={sets}"));
     }
     command.arg(program).args(["check", "--goal", "latency", "--json"]);
-    let output = command.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{:?}: {told}", output.status);
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = said(&mut command);
+    let value = output.ends(0).json();
     let mut lacking = Lacking::new();
     for list in ["cautions", "records", "unseen"] {
         for note in value["result"][list].as_array().unwrap() {

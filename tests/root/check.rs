@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
@@ -14,12 +14,13 @@ use rxpath_host::netlink::Netlink;
 use serde_json::Value;
 
 use crate::bed::Bed;
+use crate::program::{self, Said};
 use crate::raw_bpf;
 use crate::readers;
 use crate::skip::skip;
 
-fn check(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rxpath")).arg("check").args(args).output().unwrap()
+fn check(args: &[&str]) -> Said {
+    program::said(Command::new(env!("CARGO_BIN_EXE_rxpath")).arg("check").args(args))
 }
 
 /// Runs `job` on a thread in a new network namespace, which ends with it; programs and threads that it starts are in it
@@ -47,10 +48,8 @@ fn make_veth(route: &mut Netlink, name: &str, queues: u32) {
     route.create_veth(&spec).unwrap();
 }
 
-fn answer(output: &Output) -> Value {
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{:?}: {told}", output.status);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {told}"))
+fn answer(output: &Said) -> Value {
+    output.clone().ends(0).json()
 }
 
 #[test]
@@ -90,8 +89,8 @@ fn devices_that_come_and_go_are_no_error() {
             for _ in 0..6 {
                 answer(&check(&["--json", "--goal", "latency"]));
                 let output = check(&["--queues", "--json"]);
-                assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
-                assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
+                assert!(matches!(output.code, Some(0 | 3)), "{output:?}");
+                assert!(!output.err.contains("panicked"));
             }
             done.store(true, Ordering::Relaxed);
         });
@@ -148,7 +147,7 @@ fn both_ways_to_ask_agree_on_veth() {
 }
 
 /// What a rule says, and in which list of the answer; findings by what they observed.
-fn said(output: &Output, id: &str) -> String {
+fn said(output: &Said, id: &str) -> String {
     let value = answer(output);
     let result = &value["result"];
     for list in ["findings", "fine", "records", "unseen", "unjudged", "silent"] {
@@ -162,10 +161,10 @@ fn said(output: &Output, id: &str) -> String {
 }
 
 /// `rxpath check` by root without its rights.
-fn check_plainly(args: &[&str]) -> Output {
+fn check_plainly(args: &[&str]) -> Said {
     let mut plain = Command::new("setpriv");
     plain.args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_rxpath"), "check"]);
-    plain.args(args).output().unwrap()
+    program::said(plain.args(args))
 }
 
 /// A program for tcx that passes each packet on: TCX_NEXT (-1).
@@ -174,7 +173,7 @@ fn passing(name: &str) -> std::io::Result<OwnedFd> {
 }
 
 /// What the rule of tc says of a device.
-fn tc_of(output: &Output, dev: &str) -> String {
+fn tc_of(output: &Said, dev: &str) -> String {
     let value = answer(output);
     let result = &value["result"];
     for list in ["records", "unseen", "unjudged", "silent"] {

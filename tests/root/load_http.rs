@@ -1,22 +1,16 @@
 //! `load http` where the host itself is short of something: a network namespace of its own is made short of it.
 
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::bed::may_run;
+use crate::program::{Said, said};
 
 const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
 
 /// Runs a script of the shell in a network namespace that has a loopback device and nothing else.
-fn in_namespace(script: &str) -> Output {
-    Command::new("unshare")
-        .args(["--net", "sh", "-ec", &format!("ip link set lo up; {script}")])
-        .output()
-        .unwrap()
-}
-
-fn json(output: &Output) -> serde_json::Value {
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+fn in_namespace(script: &str) -> Said {
+    let script = format!("ip link set lo up; {script}");
+    said(Command::new("unshare").args(["--net", "sh", "-ec", &script]))
 }
 
 /// Starts our own server in the background, waits for its port, and runs a load against it.
@@ -39,8 +33,7 @@ fn exhausted_ports_are_told_with_the_range_and_the_way_out() {
         return;
     }
     let few = "sysctl -qw net.ipv4.ip_local_port_range='40000 40007'";
-    let output = in_namespace(&served(few, "-c 16 -d 3s"));
-    let answer = json(&output);
+    let answer = in_namespace(&served(few, "-c 16 -d 3s")).json();
     let result = &answer["result"];
     // The port of the first try is in TIME_WAIT or the server's already.
     assert!(result["requests_total"].as_u64().unwrap() > 0, "{answer}");
@@ -61,7 +54,7 @@ fn another_source_address_has_ports_of_its_own() {
     }
     let few = "sysctl -qw net.ipv4.ip_local_port_range='40000 40007'";
     let output = in_namespace(&served(few, "-c 6 -n 600 --source 127.0.0.5"));
-    assert_eq!(json(&output)["result"]["requests_total"], 600);
+    assert_eq!(output.json()["result"]["requests_total"], 600);
 }
 
 #[test]
@@ -69,11 +62,12 @@ fn a_host_without_a_route_is_told_at_once() {
     if !may_run() {
         return;
     }
-    let output = in_namespace(&format!("exec {RXPATH} load http http://192.0.2.1/"));
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.starts_with("rxpath: connect 192.0.2.1:80: Network is unreachable"), "{text}");
-    assert!(text.contains("ip route get 192.0.2.1"), "{text}");
+    let output = in_namespace(&format!("exec {RXPATH} load http http://192.0.2.1/")).ends(2);
+    assert!(
+        output.err.starts_with("rxpath: connect 192.0.2.1:80: Network is unreachable"),
+        "{output:?}"
+    );
+    assert!(output.err.contains("ip route get 192.0.2.1"), "{output:?}");
 }
 
 /// A link-local address with its zone, as RFC 6874 writes it in a URL and as curl takes it; `Host` has no zone.
@@ -87,13 +81,14 @@ fn a_link_local_address_is_loaded_through_its_zone() {
         let script = served(dummy, "-n 10")
             .replace("serve http 127.0.0.1:8080", "serve http '[::]:8080'")
             .replace("http://127.0.0.1:8080/", &format!("'http://[fe80::a{zone}]:8080/'"));
-        let answer = json(&in_namespace(&script));
+        let answer = in_namespace(&script).json();
         assert_eq!(answer["result"]["requests_total"], 10, "{zone}: {answer}");
         assert_eq!(answer["settings"]["url"], "http://[fe80::a%25d0]:8080/");
     }
     let no_such = format!("{RXPATH} load http 'http://[fe80::a%25gone]:8080/' -n 1");
-    let output = in_namespace(&no_such);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert_eq!(told, "rxpath: this host has no interface `gone`; `ip link` lists its interfaces\n");
+    let output = in_namespace(&no_such).ends(2);
+    assert_eq!(
+        output.err,
+        "rxpath: this host has no interface `gone`; `ip link` lists its interfaces\n"
+    );
 }

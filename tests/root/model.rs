@@ -2,7 +2,7 @@
 //! noise.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use rxpath_record::manifest::Manifest;
 use rxpath_record::run::RunReader;
@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::bed::{may_run, tried};
 use crate::bundled::holds;
 use crate::experiment::has_rates;
+use crate::program::{Said, said};
 use crate::skip::skip;
 
 /// Some 0.6 s a trial, of which eight intervals of the workloads: enough that a prediction stands beside each measurement, not that it is right.
@@ -26,13 +27,8 @@ const SMALLEST: [&str; 8] = [
     "trials.paired=false",
 ];
 
-fn rxpath(words: &[&str], directory: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).current_dir(directory).output().unwrap()
-}
-
-fn json(output: &Output) -> Value {
-    let told = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {told}"))
+fn rxpath(words: &[&str], directory: &Path) -> Said {
+    said(Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).current_dir(directory))
 }
 
 fn a_calibration() -> String {
@@ -47,10 +43,10 @@ fn a_calibration_is_written_whole_or_refused_with_the_reason() {
     }
     let words = [&["model", "calibrate", "--json", "--keep-noisy"], &SMALLEST[..]].concat();
     let (base, done) = with_rates(&words);
-    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    let told = &done.err;
     holds(manifests(base.path()).first().unwrap_or_else(|| panic!("{told}")));
     let file = base.path().join("rxpath-runs/calibration.json");
-    match done.status.code() {
+    match done.code {
         Some(0) => {
             let text = std::fs::read_to_string(&file).unwrap();
             let kept: Value = serde_json::from_str(&text).unwrap();
@@ -62,8 +58,7 @@ fn a_calibration_is_written_whole_or_refused_with_the_reason() {
             }
             let from = ["model", "simulate", "--from", "rxpath-runs/calibration.json"];
             let sets = ["--set", "arrivals.rate=10k", "-d", "20ms", "--json"];
-            let used = rxpath(&[&from[..], &sets[..]].concat(), base.path());
-            assert_eq!(used.status.code(), Some(0), "{}", String::from_utf8_lossy(&used.stderr));
+            rxpath(&[&from[..], &sets[..]].concat(), base.path()).ends(0);
             its_runs_keep_it(&kept, base.path());
         }
         Some(4) => {
@@ -76,7 +71,7 @@ fn a_calibration_is_written_whole_or_refused_with_the_reason() {
 }
 
 /// A command in a directory of its own, and how it ended; again where a program of one of its trials had no CPU for a window.
-fn with_rates(words: &[&str]) -> (TempDir, Output) {
+fn with_rates(words: &[&str]) -> (TempDir, Said) {
     let attempt = || {
         let base = tempfile::tempdir().unwrap();
         let done = rxpath(words, base.path());
@@ -96,7 +91,7 @@ fn manifests(base: &Path) -> Vec<Manifest> {
 fn its_runs_keep_it(calibration: &Value, directory: &Path) {
     let words =
         [&["run", "udp-batching", "--trials", "1", "--keep-noisy", "--json"], &SMALLEST[..]];
-    let got = json(&rxpath(&words.concat(), directory));
+    let got = rxpath(&words.concat(), directory).json();
     let run = directory.join(got["settings"]["run"].as_str().unwrap());
     let text = std::fs::read_to_string(run.join("calibration.json")).unwrap();
     assert_eq!(
@@ -117,9 +112,8 @@ fn every_variant_of_the_models_scenarios_is_predicted_and_their_ledgers_close() 
     let with = ["--calibration", file.as_str(), "--foreign", "--json", "--keep-noisy"];
     let validate = ["model", "validate", "--trials", "1"];
     let (base, done) = with_rates(&[&validate[..], &SMALLEST[..], &with[..]].concat());
-    let told = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(matches!(done.status.code(), Some(0 | 1)), "{:?}: {told}", done.status);
-    let got = json(&done);
+    assert!(matches!(done.code, Some(0 | 1)), "{done:?}");
+    let got = done.json();
     let warnings = got["warnings"].as_array().unwrap();
     assert!(warnings.iter().any(|it| it["code"] == "foreign-calibration"), "{warnings:?}");
     let scenarios = got["result"]["scenarios"].as_array().unwrap();
@@ -132,7 +126,7 @@ fn every_variant_of_the_models_scenarios_is_predicted_and_their_ledgers_close() 
     // The same run again, read from its directory.
     let run = scenarios[1]["run"].as_str().unwrap();
     let again =
-        json(&rxpath(&[&["model", "validate", "--run", run], &with[..]].concat(), base.path()));
+        rxpath(&[&["model", "validate", "--run", run], &with[..]].concat(), base.path()).json();
     assert_eq!(again["result"]["scenarios"][0]["variants"], scenarios[1]["variants"]);
     what_if(run, &with, base.path());
 }
@@ -158,17 +152,16 @@ fn whole(scenario: &Value) {
 fn what_if(run: &str, with: &[&str], directory: &Path) {
     let change = ["model", "simulate", "--from", run, "--set", "socket.rcvbuf=4MiB"];
     let with: Vec<&str> = with.iter().copied().filter(|word| *word != "--keep-noisy").collect();
-    let done = rxpath(&[&change[..], &with[..]].concat(), directory);
-    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
-    let result = &json(&done)["result"];
+    let done = rxpath(&[&change[..], &with[..]].concat(), directory).ends(0);
+    let result = &done.json()["result"];
     let delivered = |figures: &Value| figures["delivered_pps"].as_f64().unwrap();
     // A larger socket never loses more.
     assert!(delivered(result) >= delivered(&result["before"]) * 0.999, "{result}");
     // A run that kept its calibration needs no other, of whatever host it is.
     let bare = rxpath(&[&change[..], &["--json"]].concat(), directory);
-    assert_eq!(bare.status.code(), Some(2), "no calibration here: {bare:?}");
+    assert_eq!(bare.code, Some(2), "no calibration here: {bare:?}");
     std::fs::copy(a_calibration(), directory.join(run).join("calibration.json")).unwrap();
-    let own = json(&rxpath(&[&change[..], &["--json"]].concat(), directory));
+    let own = rxpath(&[&change[..], &["--json"]].concat(), directory).json();
     assert_eq!(own["result"]["delivered_pps"], result["delivered_pps"]);
     let warnings = own["warnings"].as_array().unwrap();
     assert!(warnings.iter().all(|it| it["code"] != "foreign-calibration"), "{own}");

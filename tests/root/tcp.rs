@@ -1,17 +1,16 @@
 //! TCP workloads in a network namespace of their own: no route, no host, no port left.
 
-use std::process::{Command, Output};
-
-use serde_json::Value;
+use std::process::Command;
 
 use crate::bed::may_run;
+use crate::program::{Said, said};
 
 /// A script in a fresh network namespace with loopback up; `$RXPATH` is the program.
-fn inside(script: &str) -> Output {
+fn inside(script: &str) -> Said {
     let script = format!("set -e\nip link set lo up\n{script}");
     let mut command = Command::new("unshare");
     command.args(["--net", "sh", "-c", &script]).env("RXPATH", env!("CARGO_BIN_EXE_rxpath"));
-    command.output().unwrap()
+    said(&mut command)
 }
 
 #[test]
@@ -24,10 +23,12 @@ fn a_host_that_cannot_be_reached_is_said_with_the_reason() {
         ("ip route add unreachable 10.9.9.0/24", "10.9.9.9:7", "no host answers for 10.9.9.9"),
         ("true", "[fd00::9]:7", "has no route to fd00::9"),
     ] {
-        let output = inside(&format!("{route}\nexec \"$RXPATH\" load tcp stream {address}"));
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{text}");
-        assert!(text.starts_with("rxpath: connect ") && text.contains(says), "{text}");
+        let output =
+            inside(&format!("{route}\nexec \"$RXPATH\" load tcp stream {address}")).ends(2);
+        assert!(
+            output.err.starts_with("rxpath: connect ") && output.err.contains(says),
+            "{output:?}"
+        );
     }
 }
 
@@ -47,10 +48,7 @@ fn used_up_ports_are_counted_and_explained() {
         kill -INT $server
         wait $server || test $? = 130
     "#;
-    let output = inside(script);
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}");
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer = inside(script).ends(0).json();
     let result = &answer["result"];
     // With 100 ports, each of which rests after its use, no more than 100 transactions can be made.
     assert!(result["transactions_total"].as_u64().unwrap() <= 100);

@@ -1,24 +1,24 @@
 //! `rxpath steal` and `rxpath trace` as a person sees them: tables as wide as the terminal, the status of a command.
 
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::bed::Bed;
+use crate::program::{Said, said};
 
-fn rxpath(words: &[&str], columns: Option<&str>) -> Output {
+fn rxpath(words: &[&str], columns: Option<&str>) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(words).env_remove("COLUMNS");
     if let Some(columns) = columns {
         command.env("COLUMNS", columns);
     }
-    command.output().unwrap()
+    said(&mut command)
 }
 
 #[test]
 fn the_status_of_a_victim_is_passed_on() {
     let Some(_bed) = Bed::with_bpf() else { return };
     for (script, code) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 143)] {
-        let done = rxpath(&["steal", "--irq-entry", "500ns", "--", "sh", "-c", script], None);
-        assert_eq!(done.status.code(), Some(code), "{script}: {done:?}");
+        rxpath(&["steal", "--irq-entry", "500ns", "--", "sh", "-c", script], None).ends(code);
     }
 }
 
@@ -29,7 +29,7 @@ fn tables_fit_80_columns_and_are_whole_in_a_pipe() {
         &["steal", "--irq-entry", "1", "--top", "3", "-d", "300ms"][..],
         &["trace", "-d", "300ms", "--top", "3"],
     ] {
-        let text = |columns| String::from_utf8(rxpath(words, columns).stdout).unwrap();
+        let text = |columns| rxpath(words, columns).out;
         let narrow = text(Some("80"));
         // A line of a table: columns with two spaces between them, and no sentence.
         let is_row = |line: &&str| line.contains("  ") && !line.contains(": ");

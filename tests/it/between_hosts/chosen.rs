@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{INVENTORY, TRIALS, inventory, run_between, rxpath, told};
+use super::{INVENTORY, TRIALS, inventory, run_between, rxpath};
 
 /// Two senders and a receiver.
 fn hosts() -> String {
@@ -21,8 +21,7 @@ fn settings_of_one_host_are_listed_with_those_of_its_side_and_win_over_them() {
         fs::write(&file, text.to_owned() + &own).unwrap();
         let words = [&["run", file.to_str().unwrap(), "--hosts", &hosts][..], words].concat();
         let output = rxpath(&words);
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        (output.status.code(), printed + &told(&output))
+        (output.code, output.out + &output.err)
     };
     let wanted = [
         "gen1: net.core.somaxconn = 77 (for base)",
@@ -72,8 +71,8 @@ fn background_load_runs_on_the_hosts_that_are_chosen() {
     let words = ["run", file.to_str().unwrap(), "--hosts", &lab, "--out", out.to_str().unwrap()];
     let output = rxpath(&words);
     let wrong = "runs `no-such-program`, which is not installed on gen2";
-    assert!(told(&output).contains(wrong), "{}", told(&output));
-    assert_eq!(output.status.code(), Some(3));
+    assert!(output.err.contains(wrong), "{output:?}");
+    assert_eq!(output.code, Some(3));
     // One that has ended is told, on a host without a reader too.
     let scenario = format!(
         "question = \"?\"\n[load]\nrate = \"2k\"\n[background]\non = [\"gen2\"]\ncommand = [\"true\"]\n{TRIALS}"
@@ -91,8 +90,7 @@ fn a_scenario_runs_between_its_own_hosts_unless_the_command_names_others() {
         fs::write(&file, format!("question = \"?\"\n{hosts}")).unwrap();
         let words = [&["run", file.to_str().unwrap(), "--dry-run"][..], words].concat();
         let output = rxpath(&words);
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        (output.status.code(), printed + &told(&output))
+        (output.code, output.out + &output.err)
     };
     let (code, text) = plan(INVENTORY, &[]);
     assert!(code == Some(0) && text.contains("sut receives by lo"), "{text}");

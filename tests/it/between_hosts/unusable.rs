@@ -1,6 +1,6 @@
 //! Inventories and hosts that cannot be used: each fault is named with its place, and hosts without one are ready.
 
-use super::{INVENTORY, inventory, rxpath, told};
+use super::{INVENTORY, inventory, rxpath};
 
 #[test]
 fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
@@ -8,7 +8,7 @@ fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
     let check = |from: &str, to: &str| {
         let file = inventory(dir.path(), &INVENTORY.replace(from, to));
         let output = rxpath(&["hosts", "check", &file]);
-        (output.status.code(), told(&output))
+        (output.code, output.err)
     };
     let (code, text) = check("gen1", "Gen1");
     assert!(code == Some(2) && text.contains("hosts.Gen1: not an alias"), "{text}");
@@ -24,11 +24,12 @@ fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
         dir.path(),
         &INVENTORY.replace("127.0.0.1\"]", "127.0.0.1\"]\nnetns = \"nosuch\""),
     );
-    let cleaned = rxpath(&["hosts", "cleanup", &file, "--dry-run"]);
-    let printed = String::from_utf8_lossy(&cleaned.stdout);
-    assert_eq!(cleaned.status.code(), Some(5), "{}", told(&cleaned));
+    let cleaned = rxpath(&["hosts", "cleanup", &file, "--dry-run"]).ends(5);
     let what = "sut: its network namespace cannot be used (rxpath: --netns nosuch: ";
-    assert!(printed.contains(what) && printed.contains("change hosts.sut.netns"), "{printed}");
+    assert!(
+        cleaned.out.contains(what) && cleaned.out.contains("change hosts.sut.netns"),
+        "{cleaned:?}"
+    );
     let other = "[hosts.other]\nssh = \"local\"\nrole = \"receiver\"\naddr = [\"127.0.0.1\"]\n";
     let (code, text) = check("[hosts.sut]", &format!("{other}[hosts.sut]"));
     assert!(
@@ -47,11 +48,10 @@ fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
     let (code, text) = with(&(more(19, "sender") + &more(19, "receiver")));
     let many = "20 senders and 20 receivers are 400 pairs";
     assert!(code == Some(3) && text.contains(many), "{text}");
-    let output = rxpath(&["hosts", "check", "/nonexistent/lab.toml"]);
-    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
-    let output = rxpath(&["run", "udp-batching", "--sender", "a;b", "--receiver", "sut"]);
-    assert!(told(&output).contains("is no ssh destination"), "{}", told(&output));
-    assert_eq!(output.status.code(), Some(2));
+    rxpath(&["hosts", "check", "/nonexistent/lab.toml"]).ends(2);
+    rxpath(&["run", "udp-batching", "--sender", "a;b", "--receiver", "sut"])
+        .warns("is no ssh destination")
+        .ends(2);
 }
 
 #[test]
@@ -62,8 +62,7 @@ fn a_sender_is_ready_only_with_a_receiver_that_it_is_paired_with() {
     let check = |pairs: &str| {
         let text = format!("{INVENTORY}{more}[network]\npairs = {pairs}\n");
         let output = rxpath(&["hosts", "check", &inventory(dir.path(), &text)]);
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        (output.status.code(), told(&output), printed)
+        (output.code, output.err, output.out)
     };
     let (code, text, printed) = check(r#"[["gen1", "sut"], ["gen2", "sut2"]]"#);
     assert_eq!(code, Some(5), "{text}");
@@ -87,25 +86,20 @@ fn every_host_that_is_not_ready_is_named_at_once_and_the_others_are_ready() {
                 [hosts.sut2]\nssh = \"local\"\nrole = \"receiver\"\naddr = [\"192.0.2.77\"]\n";
     let hosts = inventory(dir.path(), &format!("{INVENTORY}{more}"));
     let faults = ["gen2 has no device nosuch0", "sut2 does not have the address 192.0.2.77"];
-    let check = rxpath(&["hosts", "check", &hosts]);
-    let printed = String::from_utf8_lossy(&check.stdout);
-    assert_eq!(check.status.code(), Some(5), "{}", told(&check));
+    let check = rxpath(&["hosts", "check", &hosts]).ends(5);
     for fault in faults {
-        assert!(told(&check).contains(&format!("rxpath: {fault}")), "{}", told(&check));
+        assert!(check.err.contains(&format!("rxpath: {fault}")), "{check:?}");
     }
     let state = "ready: gen1 -> sut (127.0.0.1)\nnot ready: gen2, sut2\n";
-    assert!(printed.contains(state), "{printed}");
-    let check = rxpath(&["hosts", "check", &hosts, "--json"]);
-    let answer: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
+    assert!(check.out.contains(state), "{check:?}");
+    let answer = rxpath(&["hosts", "check", &hosts, "--json"]).json();
     let warnings = answer["warnings"].as_array().unwrap();
     let codes: Vec<&str> = warnings.iter().filter_map(|it| it["code"].as_str()).collect();
     assert_eq!(codes, ["host-not-ready"; 2], "{answer}");
     assert!(answer["result"]["gen1"].is_object() && answer["result"]["gen2"].is_null(), "{answer}");
     let out = dir.path().join("runs");
     let words = ["run", "udp-batching", "--hosts", &hosts, "--out", out.to_str().unwrap()];
-    let run = rxpath(&words);
-    assert_eq!(run.status.code(), Some(3), "{}", told(&run));
-    assert!(told(&run).contains("2 faults of hosts, and nothing was started"), "{}", told(&run));
-    assert!(faults.iter().all(|fault| told(&run).contains(fault)), "{}", told(&run));
+    let run = rxpath(&words).ends(3).warns("2 faults of hosts, and nothing was started");
+    assert!(faults.iter().all(|fault| run.err.contains(fault)), "{run:?}");
     assert!(!out.exists());
 }

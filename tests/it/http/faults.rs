@@ -59,8 +59,7 @@ fn a_reply_of_a_gibibyte_takes_no_memory() {
         }
         child.try_wait().unwrap().is_some()
     });
-    let output = child.wait_with_output().unwrap();
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let value = Said::from(child.wait_with_output().unwrap()).json();
     assert_eq!(number(&value["result"], "requests_total"), 1);
     assert!(number(&value["result"], "received_bytes") > PIECES * 65_536);
     assert!(peak_kib > 0 && peak_kib < 64 * 1024u64, "{peak_kib} KiB at most");
@@ -81,9 +80,7 @@ fn an_interrupt_prints_the_summary_so_far() {
         until("requests", || server.requests() > before + 200);
         let pid = nix::unistd::Pid::from_raw(child.id() as i32);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(130));
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = Said::from(child.wait_with_output().unwrap()).ends(130).out;
         if json {
             let value: Value = serde_json::from_str(&text).unwrap();
             assert!(number(&value["result"], "requests_total") >= 100);
@@ -115,9 +112,7 @@ fn a_server_that_dies_in_mid_run_is_told_and_not_waited_for() {
     let child = started(&server.url(), &["-c", "4", "-d", "5s", "--json"]);
     until("requests", || server.requests() > 60);
     server.stop_listening();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let value = Said::from(child.wait_with_output().unwrap()).ends(0).json();
     let result = &value["result"];
     conserved(result);
     assert!(number(result, "requests_total") >= 50);
@@ -149,9 +144,9 @@ fn a_count_that_cannot_be_reached_is_given_up() {
         if goes {
             server.stop_listening();
         }
-        let output = child.wait_with_output().unwrap();
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(output.status.code(), Some(5), "{value}");
+        let output = Said::from(child.wait_with_output().unwrap());
+        let value = output.json();
+        assert_eq!(output.code, Some(5), "{value}");
         assert_eq!(value["result"]["gave_up"], true, "{value}");
         assert!(codes(&value).contains(&"gave-up"), "{value}");
         conserved(&value["result"]);
@@ -216,7 +211,7 @@ fn drip(mut peer: server::Peer, head: &str, piece: &str) {
 }
 
 /// The output of a load that has to end by itself.
-fn ended(mut child: Child, what: &str) -> Output {
+fn ended(mut child: Child, what: &str) -> Said {
     let deadline = Instant::now() + Duration::from_secs(20);
     while child.try_wait().unwrap().is_none() {
         if Instant::now() >= deadline {
@@ -227,7 +222,7 @@ fn ended(mut child: Child, what: &str) -> Output {
         // why: the pace of looking; the deadline above ends it.
         std::thread::sleep(Duration::from_millis(5));
     }
-    child.wait_with_output().unwrap()
+    child.wait_with_output().unwrap().into()
 }
 
 #[test]
@@ -239,10 +234,7 @@ fn a_server_that_is_silent_or_never_ends_its_reply_does_not_hold_the_end_up() {
         ("an endless body", Server::start(|peer| drip(peer, SIZED, "x"))),
     ] {
         let args = ["-d", "1s", "--timeout", "100ms", "-c", "2", "--json"];
-        let output = ended(started(&server.url(), &args), what);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{what}: {stderr}");
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let value = ended(started(&server.url(), &args), what).ends(0).json();
         let result = &value["result"];
         conserved(result);
         assert_eq!(number(result, "requests_total"), 0, "{what}: {result}");

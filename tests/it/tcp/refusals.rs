@@ -76,11 +76,12 @@ fn bad_input_has_one_clear_line_a_hint_and_exit_2() {
         (&["load", "tcp", "stream", "255.255.255.255:9"], "connect 255.255.255.255:9"),
     ];
     for (args, says) in cases {
-        let output = Command::new(RXPATH).args(args).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
-        assert!(text.starts_with("rxpath: ") && text.contains(says), "{args:?}: {text}");
-        assert!(output.stdout.is_empty());
+        let output = said(Command::new(RXPATH).args(args)).ends(2);
+        assert!(
+            output.err.starts_with("rxpath: ") && output.err.contains(says),
+            "{args:?}: {output:?}"
+        );
+        assert!(output.out.is_empty());
     }
     serve.stop();
 }

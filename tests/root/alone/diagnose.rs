@@ -75,10 +75,8 @@ pub fn looks(child: &Child) -> u64 {
 }
 
 pub fn end(child: Child) -> (Option<i32>, Value) {
-    let output = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    let value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
-    (output.status.code(), value)
+    let ended = Said::from(child.wait_with_output().unwrap());
+    (ended.code, ended.json())
 }
 
 #[test]
@@ -226,9 +224,7 @@ fn a_selftest_that_is_ended_or_killed_leaves_nothing_that_cleanup_does_not_remov
         child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
         assert_eq!(child.wait().unwrap().code(), code, "{told}");
         if signal == Signal::SIGKILL {
-            let cleaned =
-                arena.inside(env!("CARGO_BIN_EXE_rxpath")).arg("cleanup").output().unwrap();
-            assert!(cleaned.status.success());
+            arena.cleanup();
         }
         arena.assert_clean(&format!("after {signal}"));
     }

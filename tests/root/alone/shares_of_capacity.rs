@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::bed::may_run;
 use crate::bundled::{OF_CAPACITY, SMALLEST, holds};
 use crate::experiment::run_bundled;
+use crate::program::said;
 
 #[test]
 fn the_rates_of_a_run_are_shares_of_the_capacity_that_it_finds_first() {
@@ -63,11 +64,13 @@ fn a_search_that_other_load_disturbs_all_the_time_ends_early_and_says_who() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(["run", OF_CAPACITY, "--set", "trials.time_limit=10min", "--out"]).arg(out.path());
     let begun = Instant::now();
-    let output = command.output().unwrap();
+    let output = said(&mut command);
     drop(busy);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("6 trials in a row were void") && said.contains("(most: "), "{said}");
+    assert_eq!(output.code, Some(4), "{output:?}");
+    assert!(
+        output.err.contains("6 trials in a row were void") && output.err.contains("(most: "),
+        "{output:?}"
+    );
     // Three minutes would be the search's.
-    assert!(begun.elapsed() < Duration::from_secs(170), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(170), "{output:?}");
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::alone::arrived::until_arrived;
 use crate::alone::probes::{number, probe, rows};
 use crate::bed::{Bed, send};
+use crate::program::said;
 
 #[test]
 fn the_timeline_is_in_order_and_opens_in_a_viewer() {
@@ -49,10 +50,9 @@ fn the_timeline_is_in_order_and_opens_in_a_viewer() {
 fn a_file_that_has_no_space_for_the_timeline_is_status_2() {
     let Some(_bed) = Bed::with_bpf() else { return };
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    let done = command.args(["trace", "-d", "50ms", "--perfetto", "/dev/full"]).output().unwrap();
-    assert_eq!(done.status.code(), Some(2), "{done:?}");
-    let said = String::from_utf8(done.stderr).unwrap();
-    assert!(said.contains("rxpath: cannot write /dev/full: "), "{said}");
+    said(command.args(["trace", "-d", "50ms", "--perfetto", "/dev/full"]))
+        .ends(2)
+        .warns("rxpath: cannot write /dev/full: ");
 }
 
 /// What attaching does itself, and what was under way then, is not in it: the first entries have their exits too.
