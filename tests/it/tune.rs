@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::program::rxpath;
+use crate::program::{rxpath, said};
 use crate::schema;
 
 /// A plan of this host that changes nothing bad: loopback's MTU down by one.
@@ -129,9 +129,7 @@ fn a_path_that_is_not_utf_8_is_shown_in_the_settings() {
     let file = odd.join("plan.toml");
     let shown = |words: &[&str], path: &Path, key: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-        let done = command.args(words).arg(path).output().unwrap();
-        assert_eq!(done.status.code(), Some(0), "{done:?}");
-        let answer: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        let answer = said(command.args(words).arg(path)).ends(0).json();
         assert_eq!(answer["settings"][key], path.display().to_string(), "{answer}");
     };
     // Without a step: it is set already.

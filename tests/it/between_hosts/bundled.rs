@@ -9,7 +9,7 @@ use rxpath_lab::scenario::{HostShape, ScenarioFile, bundled, resolve};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{INVENTORY, inventory, rxpath, told};
+use super::{INVENTORY, inventory, rxpath};
 use crate::skip::skip;
 
 /// Scenarios of which no variant runs between hosts, in the order of their names, with the reasons of their variants, each
@@ -111,12 +111,12 @@ impl Tried<'_> {
         let words = ["run", self.name, "--hosts", self.hosts, "--dry-run", "--json"];
         let output = rxpath(&[&words[..], more].concat());
         match output.status.code() {
-            Some(0) => serde_json::from_slice(&output.stdout).map_err(|error| error.to_string()),
+            Some(0) => serde_json::from_str(&output.out).map_err(|error| error.to_string()),
             // As the run would end.
             Some(3) if told(&output).contains(": nothing is left to compare") => {
                 serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
             }
-            code => Err(format!("exit {code:?}: {}", told(&output))),
+            code => Err(format!("exit {code:?}: {}", output.err)),
         }
     }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::arena::Arena;
 use crate::bed::{Bed, RX_IP, may_run, send, until, without_types};
-use crate::program::Said;
+use crate::program::{Said, said};
 
 /// Watches inside a namespace for so long.
 fn diagnose(rx: &Namespace, length: &str) -> Child {
@@ -170,13 +170,8 @@ fn without_types_it_watches_counters_and_says_what_is_missing() {
 fn what_looking_costs_stands_beside_the_verdict() {
     let Some(_bed) = Bed::with_bpf() else { return };
     let run = |words: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_rxpath"))
-            .args(["diagnose", "-d", "500ms"])
-            .args(words)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+        said(command.args(["diagnose", "-d", "500ms"]).args(words)).ok()
     };
     let value: Value = serde_json::from_str(&run(&["--json"])).unwrap();
     let cost = &value["result"]["probe_cost"];
