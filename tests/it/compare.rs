@@ -82,11 +82,7 @@ fn two_runs_are_better_worse_the_same_or_cannot_be_told() {
         (vec!["compare", &base, &more, "--threshold", "2"], "--threshold 2: a share from 0 to 1"),
         (vec!["compare", &base, "/no/such/run"], "/no/such/run"),
     ] {
-        let output = rxpath(&args).ends(2);
-        assert!(
-            output.err.starts_with("rxpath: ") && output.err.contains(says),
-            "{args:?}: {output:?}"
-        );
+        rxpath(&args).ends(2).refuses("", says);
     }
 }
 

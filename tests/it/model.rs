@@ -66,11 +66,7 @@ fn flags_win_over_the_file_and_nonsense_is_usage() {
         (vec!["model", "bounds", "--calibration", "/no/c"], "rxpath model calibrate"),
         (vec!["model", "calibrate", "--out", "/proc/no/c"], "--out /proc/no/c: cannot write"),
     ] {
-        let done = rxpath(&words).ends(2);
-        assert!(
-            done.err.starts_with("rxpath: ") && done.err.contains(wanted),
-            "{words:?}: {done:?}"
-        );
+        rxpath(&words).ends(2).refuses("", wanted);
     }
 }
 

@@ -23,12 +23,8 @@ fn a_host_that_cannot_be_reached_is_said_with_the_reason() {
         ("ip route add unreachable 10.9.9.0/24", "10.9.9.9:7", "no host answers for 10.9.9.9"),
         ("true", "[fd00::9]:7", "has no route to fd00::9"),
     ] {
-        let output =
-            inside(&format!("{route}\nexec \"$RXPATH\" load tcp stream {address}")).ends(2);
-        assert!(
-            output.err.starts_with("rxpath: connect ") && output.err.contains(says),
-            "{output:?}"
-        );
+        let script = format!("{route}\nexec \"$RXPATH\" load tcp stream {address}");
+        inside(&script).ends(2).refuses("connect ", says);
     }
 }
 

@@ -17,13 +17,13 @@ pub struct Said {
 
 /// Runs it with these words.
 pub fn rxpath(words: &[&str]) -> Said {
-    let output = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output();
-    Said { of: format!("{words:?}"), ..Said::from(output.unwrap()) }
+    said(Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words))
 }
 
 /// Runs a command.
 pub fn said(command: &mut Command) -> Said {
-    command.output().unwrap().into()
+    let output = command.output().unwrap();
+    Said { of: format!("{command:?}"), ..Said::from(output) }
 }
 
 impl Said {
@@ -56,6 +56,20 @@ impl Said {
     #[track_caller]
     pub fn warns(self, part: &str) -> Self {
         assert!(self.err.contains(part), "no {part:?} in {self:?}");
+        self
+    }
+
+    /// Its errors must be the program's own, begin with `first` and have `part`.
+    #[track_caller]
+    pub fn refuses(self, first: &str, part: &str) -> Self {
+        assert!(self.err.starts_with(&format!("rxpath: {first}")), "no {first:?} in {self:?}");
+        self.warns(part)
+    }
+
+    /// It must have printed nothing.
+    #[track_caller]
+    pub fn prints_nothing(self) -> Self {
+        assert!(self.out.is_empty(), "{self:?}");
         self
     }
 
