@@ -282,20 +282,15 @@ fn the_network_is_set_in_the_command_and_checked_as_in_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let hosts = inventory(dir.path(), INVENTORY);
     let run = |hosts: &[&str], set: &str| {
-        let output = rxpath(
-            &[["run", "udp-batching", "--dry-run", "--set", set].as_slice(), hosts].concat(),
-        );
-        (output.code, output.err)
+        rxpath(&[["run", "udp-batching", "--dry-run", "--set", set].as_slice(), hosts].concat())
     };
-    let (code, text) = run(&["--hosts", &hosts], "network.hops=3");
-    assert_eq!(code, Some(0), "{text}");
-    let (code, text) = run(&["--hosts", &hosts], "network.hops=0");
-    assert!(code == Some(2) && text.contains("--set network.hops: 0"), "{text}");
-    let (code, text) = run(&["--sender", "local", "--receiver", "local"], "network.hop=2");
-    assert!(code == Some(2) && text.contains("did you mean `hops`?"), "{text}");
-    let (code, text) = run(&[], "network.hops=2");
+    run(&["--hosts", &hosts], "network.hops=3").ends(0);
+    run(&["--hosts", &hosts], "network.hops=0").ends(2).warns("--set network.hops: 0");
+    run(&["--sender", "local", "--receiver", "local"], "network.hop=2")
+        .ends(2)
+        .warns("did you mean `hops`?");
     let nobody = "--set network.hops is for --hosts, --sender and --receiver, or a scenario";
-    assert!(code == Some(2) && text.contains(nobody), "{text}");
+    run(&[], "network.hops=2").ends(2).warns(nobody);
 }
 
 /// An endpoint that is asked by its input.

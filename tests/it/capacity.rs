@@ -1,14 +1,6 @@
 //! `rxpath capacity`: what has no answer is refused.
 
-use std::process::Command;
-
-/// Exit status, standard output and standard error of `rxpath capacity` with these words.
-fn capacity(words: &[&str]) -> (Option<i32>, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    let done = command.arg("capacity").args(words).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (done.status.code(), text(done.stdout), text(done.stderr))
-}
+use crate::program::rxpath;
 
 #[test]
 fn what_has_no_answer_is_refused_in_one_line_before_anything_is_made() {
@@ -47,12 +39,10 @@ fn what_has_no_answer_is_refused_in_one_line_before_anything_is_made() {
     ];
     for (words, wanted) in cases {
         let out = dir.path().join("out");
-        let words = [words, &["--out", out.to_str().unwrap()]].concat();
-        let (code, stdout, stderr) = capacity(&words);
-        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{words:?}: {stderr}");
-        assert!(stderr.starts_with("rxpath: ") && stderr.contains(wanted), "{words:?}: {stderr}");
+        let words = [&["capacity"][..], words, &["--out", out.to_str().unwrap()]].concat();
+        let done = rxpath(&words).ends(2).prints_nothing().refuses("", wanted);
         let is_hint = |line: &str| line.starts_with("hint: ");
-        assert!(stderr.lines().skip(1).all(is_hint), "one line: {stderr}");
+        assert!(done.err.lines().skip(1).all(is_hint), "one line: {done:?}");
         assert!(!out.exists(), "{words:?}");
     }
 }

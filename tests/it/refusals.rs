@@ -1,12 +1,6 @@
 //! What cannot be done is refused in one line with exit status 2, before anything is made.
 
-use std::process::Command;
-
-/// Exit status and standard error of `rxpath` with these words.
-fn refused(words: &[&str]) -> (Option<i32>, String) {
-    let done = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap();
-    (done.status.code(), String::from_utf8(done.stderr).unwrap())
-}
+use crate::program::rxpath;
 
 #[test]
 fn bad_scenarios_and_options_say_what_would_be_right() {
@@ -27,12 +21,10 @@ fn bad_scenarios_and_options_say_what_would_be_right() {
     ];
     for (words, wanted) in cases {
         let words: Vec<&str> = ["run"].iter().chain(words).copied().collect();
-        let (code, stderr) = refused(&words);
-        assert_eq!(code, Some(2), "{words:?}: {stderr}");
-        assert!(stderr.starts_with("rxpath: ") && stderr.contains(wanted), "{words:?}: {stderr}");
+        let done = rxpath(&words).ends(2).refuses("", wanted);
         assert!(
-            stderr.lines().skip(1).all(|line| line.starts_with("hint: ")),
-            "one line: {stderr}"
+            done.err.lines().skip(1).all(|line| line.starts_with("hint: ")),
+            "one line: {done:?}"
         );
     }
 }
@@ -45,24 +37,19 @@ fn the_plan_of_a_search_names_its_axes_and_what_has_no_place_in_it_is_refused() 
     let write = |more: &str| {
         std::fs::write(&file, format!("question = \"?\"\n[search]\n{axes}\n{more}")).unwrap();
     };
-    let run = |words: &[&str]| refused(&[&["run", file.to_str().unwrap()], words].concat());
+    let run = |words: &[&str]| rxpath(&[&["run", file.to_str().unwrap()], words].concat());
     write("");
     let words = ["run", file.to_str().unwrap(), "--dry-run"];
-    let plan = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap();
-    let plan = String::from_utf8(plan.stdout).unwrap();
+    let plan = rxpath(&words).out;
     let lines = ["guard loss_ratio<0.01", "try serve.batch=1 or serve.batch=64"];
     let from = "search from variant base: delivered_pps, within 1200s";
     assert!(plan.contains(&[&[from][..], &lines].concat().join("\n  ")), "{plan}");
     for words in [&["--trials", "3"][..], &["--check", "--dry-run"]] {
-        let (code, stderr) = run(words);
-        assert_eq!(code, Some(2), "{stderr}");
-        assert!(stderr.contains("has a [search], which has no blocks"), "{stderr}");
+        run(words).ends(2).warns("has a [search], which has no blocks");
     }
     write("objective = \"max loss_ratio\"");
     for words in [&[][..], &["--dry-run"]] {
-        let (code, stderr) = run(words);
-        assert_eq!(code, Some(2), "{stderr}");
-        assert!(stderr.contains("write min loss_ratio") && stderr.contains("[search]"), "{stderr}");
+        run(words).ends(2).warns("write min loss_ratio").warns("[search]");
     }
 }
 
@@ -79,10 +66,8 @@ fn addresses_and_cpus_that_cannot_be_had_are_named() {
         (&["serve", "udp", "127.0.0.1:0", "--cpu", "0", "--threads", "2"], "--threads 2"),
     ];
     for (words, wanted) in cases {
-        let (code, stderr) = refused(words);
-        assert_eq!(code, Some(2), "{words:?}: {stderr}");
-        assert!(stderr.starts_with("rxpath: ") && stderr.contains(wanted), "{words:?}: {stderr}");
-        assert_eq!(stderr.lines().filter(|line| line.starts_with("rxpath: ")).count(), 1);
+        let done = rxpath(words).ends(2).refuses("", wanted);
+        assert_eq!(done.err.lines().filter(|line| line.starts_with("rxpath: ")).count(), 1);
     }
 }
 
@@ -90,18 +75,20 @@ fn addresses_and_cpus_that_cannot_be_had_are_named() {
 fn frames_go_to_a_lab_or_where_the_user_says() {
     for engine in ["xdp", "xdp-frames"] {
         let words = ["load", "udp", "192.0.2.1:9", "198.18.1.1:9", "--engine", engine, "--flood"];
-        let (code, stderr) = refused(&words);
-        assert_eq!(code, Some(2), "{stderr}");
+        let done = rxpath(&words).ends(2);
         let says = format!("--engine {engine} sends past this host's firewall and queues");
-        assert!(stderr.contains(&says) && stderr.contains("192.0.2.1 is not in a lab"), "{stderr}");
-        assert!(stderr.contains("hint: if 192.0.2.1 may be flooded"), "{stderr}");
-        let (_, stderr) = refused(&[&words[..], &["--yes-send-to", "192.0.2.2"]].concat());
-        assert!(stderr.contains("192.0.2.1 is not in a lab"), "{stderr}");
+        assert!(
+            done.err.contains(&says) && done.err.contains("192.0.2.1 is not in a lab"),
+            "{done:?}"
+        );
+        assert!(done.err.contains("hint: if 192.0.2.1 may be flooded"), "{done:?}");
+        rxpath(&[&words[..], &["--yes-send-to", "192.0.2.2"]].concat())
+            .warns("192.0.2.1 is not in a lab");
         // Loopback is permitted then, and has no frames.
         let words = ["load", "udp", "127.0.0.1:9", "--engine", engine, "--count", "1"];
-        let (code, stderr) = refused(&[&words[..], &["--yes-send-to", "127.0.0.1"]].concat());
-        assert_eq!(code, Some(3), "{stderr}");
-        assert!(stderr.contains("the route leaves by lo"), "{stderr}");
+        rxpath(&[&words[..], &["--yes-send-to", "127.0.0.1"]].concat())
+            .ends(3)
+            .warns("the route leaves by lo");
     }
 }
 
@@ -163,17 +150,13 @@ fn threads_that_cannot_start_are_refused_before_any_starts() {
 }
 
 fn excludes(line: &str, says: &str) {
-    let (code, stderr) = refused(&line.split(' ').collect::<Vec<_>>());
-    assert_eq!(code, Some(2), "{line}: {stderr}");
-    assert!(stderr.contains(says), "{line}: {stderr}");
+    rxpath(&line.split(' ').collect::<Vec<_>>()).ends(2).warns(says);
 }
 
 #[test]
 fn datagrams_over_the_mtu_are_told_before_the_run() {
     let words = ["run", "udp-pinning", "--set", "load.size=4000", "--dry-run", "--json"];
-    let done = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(words).output().unwrap();
-    let plan = String::from_utf8(done.stdout).unwrap();
-    assert!(done.status.success(), "{plan}");
+    let plan = rxpath(&words).ok();
     for wanted in
         ["datagrams-fragmented", "do not fit the MTU of 1500", "IP cuts each into 3 fragments"]
     {
@@ -198,10 +181,8 @@ fn what_cannot_be_written_is_status_2_in_every_command() {
         &["watch", "--no-bpf", "-d", "100ms", "--record", &below],
     ];
     for words in cases {
-        let (code, stderr) = refused(words);
-        assert_eq!(code, Some(2), "{words:?}: {stderr}");
-        assert!(stderr.contains("below"), "{words:?}: {stderr}");
-        assert!(!stderr.contains("an existing recording"), "{words:?}: {stderr}");
+        let done = rxpath(words).ends(2).warns("below");
+        assert!(!done.err.contains("an existing recording"), "{words:?}: {done:?}");
     }
 }
 
@@ -212,9 +193,7 @@ fn a_refusal_names_the_page_of_help_that_belongs_to_it() {
         (&["--bogus"], "rxpath --help"),
         (&["tune", "plan", "--bogus"], "rxpath tune plan --help"),
     ] {
-        let (code, stderr) = refused(words);
-        assert_eq!(code, Some(2), "{words:?}: {stderr}");
-        assert!(stderr.contains(&format!("hint: see `{page}`")), "{words:?}: {stderr}");
+        rxpath(words).ends(2).warns(&format!("hint: see `{page}`"));
     }
 }
 
@@ -222,16 +201,8 @@ fn a_refusal_names_the_page_of_help_that_belongs_to_it() {
 fn microseconds_take_a_unit() {
     let bounds = |us: &str| {
         let words = ["model", "bounds", "--arrival-rate", "100k", "--packet-ns", "500", "--json"];
-        let done = Command::new(env!("CARGO_BIN_EXE_rxpath"))
-            .args(words)
-            .args(["--rx-usecs", us])
-            .output()
-            .unwrap();
-        (done.status.code(), done.stdout)
+        rxpath(&[&words[..], &["--rx-usecs", us]].concat()).ok()
     };
     assert_eq!(bounds("50us"), bounds("50"));
-    assert_eq!(bounds("50us").0, Some(0));
-    let (code, stderr) = refused(&["steal", "--irq-entry", "5 parsecs"]);
-    assert_eq!(code, Some(2));
-    assert!(stderr.contains("for example 5.5 or 500ns"), "{stderr}");
+    rxpath(&["steal", "--irq-entry", "5 parsecs"]).ends(2).warns("for example 5.5 or 500ns");
 }

@@ -89,25 +89,20 @@ fn a_scenario_runs_between_its_own_hosts_unless_the_command_names_others() {
         let file = dir.path().join("s.toml");
         fs::write(&file, format!("question = \"?\"\n{hosts}")).unwrap();
         let words = [&["run", file.to_str().unwrap(), "--dry-run"][..], words].concat();
-        let output = rxpath(&words);
-        (output.code, output.out + &output.err)
+        rxpath(&words)
     };
-    let (code, text) = plan(INVENTORY, &[]);
-    assert!(code == Some(0) && text.contains("sut receives by lo"), "{text}");
-    let (code, text) = plan(INVENTORY, &["--set", "network.hops=0"]);
-    assert!(code == Some(2) && text.contains("--set network.hops: 0"), "{text}");
+    plan(INVENTORY, &[]).ends(0).prints("sut receives by lo");
+    plan(INVENTORY, &["--set", "network.hops=0"]).ends(2).warns("--set network.hops: 0");
     let other = inventory(dir.path(), &INVENTORY.replace("hosts.sut", "hosts.other"));
-    let (code, text) = plan(INVENTORY, &["--hosts", &other]);
-    assert!(code == Some(0) && text.contains("other receives by lo"), "{text}");
-    assert!(!text.contains("sut receives"), "{text}");
-    let (code, text) = plan(&INVENTORY.replace("role = \"sender\"", "role = \"sendr\""), &[]);
-    assert!(code == Some(2) && text.contains("s.toml: line "), "{text}");
-    assert!(text.contains("did you mean `sender`?"), "{text}");
+    let done = plan(INVENTORY, &["--hosts", &other]).ends(0).prints("other receives by lo");
+    assert!(!done.out.contains("sut receives"), "{done:?}");
+    plan(&INVENTORY.replace("role = \"sender\"", "role = \"sendr\""), &[])
+        .ends(2)
+        .warns("s.toml: line ")
+        .warns("did you mean `sender`?");
     // Those of another scenario.
     let scenario = inventory(dir.path(), &format!("question = \"another one\"\n{INVENTORY}"));
-    let (code, text) = plan("", &["--hosts", &scenario]);
-    assert!(code == Some(0) && text.contains("sut receives by lo"), "{text}");
+    plan("", &["--hosts", &scenario]).ends(0).prints("sut receives by lo");
     // A scenario without hosts has a lab.
-    let (code, text) = plan("", &["--set", "network.hops=2"]);
-    assert!(code == Some(2) && text.contains("is for --hosts"), "{text}");
+    plan("", &["--set", "network.hops=2"]).ends(2).warns("is for --hosts");
 }

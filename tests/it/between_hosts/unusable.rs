@@ -7,47 +7,36 @@ fn an_inventory_that_cannot_be_used_is_answered_with_the_place() {
     let dir = tempfile::tempdir().unwrap();
     let check = |from: &str, to: &str| {
         let file = inventory(dir.path(), &INVENTORY.replace(from, to));
-        let output = rxpath(&["hosts", "check", &file]);
-        (output.code, output.err)
+        rxpath(&["hosts", "check", &file])
     };
-    let (code, text) = check("gen1", "Gen1");
-    assert!(code == Some(2) && text.contains("hosts.Gen1: not an alias"), "{text}");
-    let (code, text) = check("127.0.0.1", "192.0.2.77");
-    assert!(code == Some(3) && text.contains("sut does not have the address 192.0.2.77"), "{text}");
-    let (code, text) = check("role = \"sender\"", "role = \"sender\"\ndev = \"nosuch0\"");
-    assert!(code == Some(3) && text.contains("gen1 has no device nosuch0; change"), "{text}");
-    assert!(text.contains("hosts.gen1.dev; it has lo"), "{text}");
-    let (code, text) = check("role = \"sender\"", "role = \"sender\"\nnetns = \"nosuch\"");
+    check("gen1", "Gen1").ends(2).warns("hosts.Gen1: not an alias");
+    check("127.0.0.1", "192.0.2.77").ends(3).warns("sut does not have the address 192.0.2.77");
+    check("role = \"sender\"", "role = \"sender\"\ndev = \"nosuch0\"")
+        .ends(3)
+        .warns("gen1 has no device nosuch0; change")
+        .warns("hosts.gen1.dev; it has lo");
     let what = "gen1: its network namespace cannot be used (rxpath: --netns nosuch: ";
-    assert!(code == Some(3) && text.contains(what), "{text}");
+    check("role = \"sender\"", "role = \"sender\"\nnetns = \"nosuch\"").ends(3).warns(what);
     let file = inventory(
         dir.path(),
         &INVENTORY.replace("127.0.0.1\"]", "127.0.0.1\"]\nnetns = \"nosuch\""),
     );
-    let cleaned = rxpath(&["hosts", "cleanup", &file, "--dry-run"]).ends(5);
     let what = "sut: its network namespace cannot be used (rxpath: --netns nosuch: ";
-    assert!(
-        cleaned.out.contains(what) && cleaned.out.contains("change hosts.sut.netns"),
-        "{cleaned:?}"
-    );
+    let cleaned = rxpath(&["hosts", "cleanup", &file, "--dry-run"]).ends(5);
+    cleaned.prints(what).prints("change hosts.sut.netns");
     let other = "[hosts.other]\nssh = \"local\"\nrole = \"receiver\"\naddr = [\"127.0.0.1\"]\n";
-    let (code, text) = check("[hosts.sut]", &format!("{other}[hosts.sut]"));
-    assert!(
-        code == Some(3) && text.contains("other and sut have one address: 127.0.0.1"),
-        "{text}"
-    );
+    check("[hosts.sut]", &format!("{other}[hosts.sut]"))
+        .ends(3)
+        .warns("other and sut have one address: 127.0.0.1");
     let more = |count: usize, role: &str| -> String {
         let one = |at| format!("[hosts.{role}{at}]\nssh = \"local\"\nrole = \"{role}\"\n");
         (0..count).map(one).collect()
     };
     let with = |hosts: &str| check("[hosts.sut]", &format!("{hosts}[hosts.sut]"));
-    let (code, text) = with(&more(32, "sender"));
-    assert!(code == Some(3) && text.contains("the inventory has 33 senders"), "{text}");
-    let (code, text) = with(&more(32, "receiver"));
-    assert!(code == Some(3) && text.contains("the inventory has 33 receivers"), "{text}");
-    let (code, text) = with(&(more(19, "sender") + &more(19, "receiver")));
+    with(&more(32, "sender")).ends(3).warns("the inventory has 33 senders");
+    with(&more(32, "receiver")).ends(3).warns("the inventory has 33 receivers");
     let many = "20 senders and 20 receivers are 400 pairs";
-    assert!(code == Some(3) && text.contains(many), "{text}");
+    with(&(more(19, "sender") + &more(19, "receiver"))).ends(3).warns(many);
     rxpath(&["hosts", "check", "/nonexistent/lab.toml"]).ends(2);
     rxpath(&["run", "udp-batching", "--sender", "a;b", "--receiver", "sut"])
         .warns("is no ssh destination")
