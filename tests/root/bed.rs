@@ -49,6 +49,21 @@ impl Bed {
         }
     }
 
+    /// As [`Bed::new`], with a [`Bed::pair`] of one queue.
+    pub fn wired() -> Option<(Self, Namespace, Namespace)> {
+        Some(Self::new()?.with_pair())
+    }
+
+    /// As [`Bed::wired`], where BPF programs can be loaded too.
+    pub fn wired_with_bpf() -> Option<(Self, Namespace, Namespace)> {
+        Some(Self::with_bpf()?.with_pair())
+    }
+
+    fn with_pair(self) -> (Self, Namespace, Namespace) {
+        let (tx, rx) = self.pair(1);
+        (self, tx, rx)
+    }
+
     /// Sender and receiver, joined by a veth pair named `veth` at both ends: up, quiet (no IPv6,
     /// permanent neighbours), with `queues` queues.
     pub fn pair(&self, queues: u32) -> (Namespace, Namespace) {

@@ -19,8 +19,7 @@ fn counted(rx: &Namespace, rule: &str, packets: u64) {
 
 #[test]
 fn nft_rules_count_by_their_place() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     rx.apply_nft(RULES).unwrap();
     send(&tx, 9, 1000);
     counted(&rx, "nft.inet.t.in.2.packets", 250);
@@ -35,8 +34,7 @@ fn nft_rules_count_by_their_place() {
 
 #[test]
 fn iptables_rules_show_in_the_same_list() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let rule = "-t raw -A PREROUTING -p udp --dport 9 -m statistic --mode nth --every 4 --packet 0 -j DROP";
     let words: Vec<&str> = rule.split(' ').collect();
     rx.apply_iptables(&words).unwrap();

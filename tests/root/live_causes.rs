@@ -83,8 +83,7 @@ pub fn attached(
 
 #[test]
 fn a_filter_of_the_socket_is_named() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let filtered = rx.run(|_| UdpSocket::bind((RX_IP, 4821)).unwrap()).unwrap();
     // ret #0: nothing passes.
     let mut none = [nix::libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0 }];
@@ -107,8 +106,7 @@ fn a_filter_of_the_socket_is_named() {
 
 #[test]
 fn an_ipsec_policy_is_named() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let _reader = rx.run(|_| UdpSocket::bind((RX_IP, 4828)).unwrap()).unwrap();
     let words = ["netns", "exec", rx.name(), "ip", "xfrm", "policy", "add", "proto", "udp"];
     let mut policy = Command::new("ip");
@@ -123,8 +121,7 @@ fn an_ipsec_policy_is_named() {
 
 #[test]
 fn a_group_that_nobody_joined_is_named() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let [probed, counted] = told(&tx, &rx, || {
         tx.run(|_| {
             let socket = UdpSocket::bind((TX_IP, 0)).unwrap();
@@ -156,8 +153,7 @@ fn a_group_that_nobody_joined_is_named() {
 
 #[test]
 fn frames_longer_than_the_mtu_of_the_receiver_are_named() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     rx.set_mtu("veth", 1280).unwrap();
     let _reader = rx.run(|_| UdpSocket::bind((RX_IP, 4823)).unwrap()).unwrap();
     let [probed, counted] = told(&tx, &rx, || {
@@ -175,8 +171,7 @@ fn frames_longer_than_the_mtu_of_the_receiver_are_named() {
 
 #[test]
 fn fragments_that_find_no_room_are_named() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     // The upper limit is never under the lower one.
     rx.set_sysctl("net.ipv4.ipfrag_low_thresh", "0").unwrap();
     rx.set_sysctl("net.ipv4.ipfrag_high_thresh", "0").unwrap();
@@ -198,8 +193,7 @@ fn fragments_that_find_no_room_are_named() {
 fn a_program_at_tc_ingress_is_named() {
     const INGRESS: u32 = 46;
     const SHOT: u32 = 2;
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let [probed, counted] = told(&tx, &rx, || {
         let Some(_link) = dropping(&rx, raw_bpf::SCHED_CLS, SHOT, [INGRESS, 0]) else { return };
         send(&tx, 4825, LOST);
@@ -231,8 +225,7 @@ fn an_xdp_program_is_named_by_the_drivers_counter_or_the_kernels_reason() {
 
 #[test]
 fn rules_of_a_bridge_are_named() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let run = |words: &str| {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", rx.name(), "sh", "-c", words]);
@@ -323,8 +316,7 @@ fn overloaded(tx: &Namespace, rx: &Namespace) -> Value {
 
 #[test]
 fn a_reader_that_a_signal_stopped_is_named() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let reader = Reader::start(&rx);
     reader.signal(Signal::SIGSTOP);
     says(&overloaded(&tx, &rx), "application-descheduled", "a signal stopped it");
@@ -332,8 +324,7 @@ fn a_reader_that_a_signal_stopped_is_named() {
 
 #[test]
 fn a_frozen_reader_is_named() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let Some(group) = Group::make("freezer", ("freezer.state", "THAWED")) else { return };
     let reader = Reader::start(&rx);
     group.take(&reader);
@@ -346,8 +337,7 @@ fn a_frozen_reader_is_named() {
 
 #[test]
 fn a_reader_that_used_up_its_cpu_quota_is_named_with_its_group() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let Some(group) = Group::make("cpu", ("cpu.cfs_quota_us", "5000")) else { return };
     let reader = Reader::start(&rx);
     group.take(&reader);
@@ -359,8 +349,7 @@ fn a_reader_that_used_up_its_cpu_quota_is_named_with_its_group() {
 /// Only the first of its sockets is there when owners are looked up.
 #[test]
 fn a_socket_that_is_opened_again_and_again_belongs_to_its_program() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     for words in [&["-d", "600s"][..], &["-d", "600s", "--no-bpf"]] {
         let open = || {
             let mut opened = None;

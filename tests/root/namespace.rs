@@ -36,8 +36,7 @@ fn a_pair_has_its_queues_and_counts_what_passes() {
 
 #[test]
 fn a_quiet_link_carries_nothing_of_its_own() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     send(&tx, 9, 10);
     let packets = rx.counters().unwrap()["link.veth.rx.packets"];
     assert_eq!(packets, 10, "no ARP, no neighbour discovery, no multicast");
@@ -64,8 +63,7 @@ fn settings_are_read_back() {
 
 #[test]
 fn features_are_set_and_what_is_fixed_is_said() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     for on in [true, false] {
         let changes =
             rx.set_features("veth", &[("gro", on), ("rx-udp-gro-forwarding", on)]).unwrap();
@@ -110,8 +108,7 @@ fn page_pools_are_those_of_the_namespace_or_said_to_be_absent() {
 
 #[test]
 fn threaded_napi_needs_gro_and_then_has_a_thread() {
-    let Some(bed) = Bed::new() else { return };
-    let (_tx, rx) = bed.pair(1);
+    let Some((_bed, _tx, rx)) = Bed::wired() else { return };
     let early = rx.set_dev_attr("veth", "threaded", "1").unwrap();
     assert!(
         matches!(early.outcome, ChangeOutcome::Refused { .. }),
@@ -129,8 +126,7 @@ fn threaded_napi_needs_gro_and_then_has_a_thread() {
 
 #[test]
 fn qdiscs_replace_each_other_and_count() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, _rx) = bed.pair(1);
+    let Some((_bed, tx, _rx)) = Bed::wired() else { return };
     let specs = [
         QdiscSpec::Tbf { rate_bps: 16_000, burst_bytes: 2000, limit_bytes: 2000 },
         QdiscSpec::Pfifo { limit_packets: 10 },
@@ -171,8 +167,7 @@ fn qdiscs_replace_each_other_and_count() {
 
 #[test]
 fn refusals_come_with_the_kernels_words() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, _rx) = bed.pair(1);
+    let Some((_bed, tx, _rx)) = Bed::wired() else { return };
     let error = tx.set_mtu("veth", 1).unwrap_err();
     let HostError::Kernel { errno, extack, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*errno, nix::errno::Errno::EINVAL as i32);

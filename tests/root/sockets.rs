@@ -9,8 +9,7 @@ use crate::bed::{Bed, RX_IP, send, until};
 
 #[test]
 fn sock_diag_agrees_with_so_meminfo() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let socket = rx.run(|_| UdpSocket::bind((RX_IP, 4242)).unwrap()).unwrap();
     let other = rx.run(|_| UdpSocket::bind((RX_IP, 4243)).unwrap()).unwrap();
     let own = || SkMemInfo::of(socket.as_fd()).unwrap();

@@ -81,8 +81,7 @@ pub fn end(child: Child) -> (Option<i32>, Value) {
 
 #[test]
 fn what_is_lost_while_it_watches_is_named_with_its_counter() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4810)).unwrap()).unwrap();
     let mut child = diagnose(&rx, "600s");
     in_window(&mut child);
@@ -101,8 +100,7 @@ fn what_is_lost_while_it_watches_is_named_with_its_counter() {
 
 #[test]
 fn a_namespace_that_goes_while_it_is_watched_does_not_end_the_watch() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let mut child = diagnose(&rx, "600s");
     in_window(&mut child);
     send(&tx, 4812, 1_000);
@@ -116,8 +114,7 @@ fn a_namespace_that_goes_while_it_is_watched_does_not_end_the_watch() {
 
 #[test]
 fn killed_it_leaves_no_program_in_the_kernel() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (_tx, rx) = bed.pair(1);
+    let Some((_bed, _tx, rx)) = Bed::wired_with_bpf() else { return };
     let mut child = diagnose(&rx, "600s");
     let ids = attached(&child);
     child.kill().unwrap();

@@ -172,8 +172,7 @@ fn busy_in(group: &Path) -> Child {
 /// The path of a namespace is measured by an exporter whose port is where it was started.
 #[test]
 fn another_namespace_is_measured_and_the_port_stays() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4810)).unwrap()).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(["export", "--netns", rx.name()]);

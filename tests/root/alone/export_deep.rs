@@ -41,8 +41,7 @@ fn status(running: &Running) -> String {
 
 #[test]
 fn a_loss_gets_one_deep_look_whose_verdict_stands_while_it_lasts() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let running = exporter(&rx, "100%");
     until("windows without a loss", || running.value("rxpath_window_seconds_total") > Some(0.5));
     assert_eq!(["made", "budget", "failed"].map(|result| looks(&running, result)), [Some(0.0); 3]);
@@ -66,8 +65,7 @@ fn a_loss_gets_one_deep_look_whose_verdict_stands_while_it_lasts() {
 
 #[test]
 fn while_the_budget_is_spent_a_loss_waits_for_its_deep_look_and_gets_none() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     // Less than windows of 0.2 s cost.
     let running = exporter(&rx, "0.1%");
     until("windows without a loss", || running.value("rxpath_window_seconds_total") > Some(0.5));
@@ -103,8 +101,7 @@ fn looked_deep(tx: &Namespace, rx: &Namespace) -> (Running, String) {
 /// The process has capabilities and hides its descriptors from the exporter, which has none. Windows do not know who reads.
 #[test]
 fn a_deep_look_finds_the_reader_of_a_socket_whose_owner_is_hidden() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     // A reader that takes 5 ms for each datagram: it reads some 60 times in the time in which readers are found.
     let address = format!("{RX_IP}:{READ}");
     let words = ["serve", "udp", &address, "--work", "5ms", "--batch", "1", "-d", "300s"];

@@ -44,8 +44,7 @@ fn op(code: u16, k: u32) -> libc::sock_filter {
 
 #[test]
 fn a_classic_selector_and_the_hash_are_named_with_their_group() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (_tx, rx) = bed.pair(1);
+    let Some((_bed, _tx, rx)) = Bed::wired_with_bpf() else { return };
     let classic = group(&rx, 4);
     // The source port modulo 4.
     let mut selector = vec![op(0x28, 0xfff0_0014), op(0x54, 3), op(0x16, 0)];
@@ -77,8 +76,7 @@ fn ebpf_selector(socket: i32) -> OwnedFd {
 
 #[test]
 fn an_ebpf_selector_is_named() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (_tx, rx) = bed.pair(1);
+    let Some((_bed, _tx, rx)) = Bed::wired_with_bpf() else { return };
     let group = group(&rx, 4);
     let selector = ebpf_selector(2);
     group[0].set(libc::SOL_SOCKET, libc::SO_ATTACH_REUSEPORT_EBPF, selector.as_raw_fd()).unwrap();

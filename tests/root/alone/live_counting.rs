@@ -26,8 +26,7 @@ fn tunnel(ns: &Namespace, inner: Ipv4Addr, far: Ipv4Addr) {
 
 #[test]
 fn the_packets_of_a_tunnel_count_once() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     tunnel(&tx, INNER[0], RX_IP);
     tunnel(&rx, INNER[1], TX_IP);
     let reader = rx.run(|_| UdpSocket::bind((INNER[1], 4840)).unwrap()).unwrap();
@@ -49,8 +48,7 @@ fn the_packets_of_a_tunnel_count_once() {
 
 #[test]
 fn aggregates_that_the_reader_takes_whole_are_told() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let reader = rx.run(|_| UdpSocket::bind((RX_IP, 4841)).unwrap()).unwrap();
     setsockopt(&reader, sockopt::UdpGroSegment, &true).unwrap();
     let sender = tx.run(|_| UdpSocket::bind((TX_IP, 0)).unwrap()).unwrap();

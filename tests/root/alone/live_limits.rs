@@ -65,8 +65,7 @@ fn texts(result: &Value) -> String {
 
 #[test]
 fn what_a_firewall_drops_is_seen_and_named() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let reader = bound(&rx, 4820);
     rx.apply_nft(
         "table ip t {\n chain in {\n type filter hook input priority 0;\n \
@@ -103,8 +102,7 @@ fn what_a_firewall_drops_is_seen_and_named() {
 
 #[test]
 fn one_stray_datagram_on_a_quiet_host_is_told_and_limits_nothing() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let child = counting(&rx);
     send(&tx, 4821, 1);
     let closed = |_: &mut rxpath_host::lab::netns::Inside| {
@@ -202,8 +200,7 @@ fn which_thread_reads_is_watched() {
 
 #[test]
 fn of_two_services_the_one_that_drops_is_named_and_no_group_is_made_of_them() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let (_full, read) = (bound(&rx, 4823), bound(&rx, 4824));
     let child = counting(&rx);
     let before = looks(&child);
@@ -229,8 +226,7 @@ fn of_two_services_the_one_that_drops_is_named_and_no_group_is_made_of_them() {
 
 #[test]
 fn what_other_ports_lose_is_not_put_on_the_port_that_is_looked_at() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let (_asked, _other) = (bound(&rx, 4827), bound(&rx, 4828));
     // Its queue is full, so that a few more are lost.
     send_all(&tx, &rx, 4827, 2_000);
@@ -254,8 +250,7 @@ fn what_other_ports_lose_is_not_put_on_the_port_that_is_looked_at() {
 /// Beside a service that loses nearly all, the one that loses nothing is well.
 #[test]
 fn a_port_that_loses_nothing_is_well_whatever_its_neighbours_lose() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let (read, _full) = (bound(&rx, 4831), bound(&rx, 4832));
     let mut child = watching(&rx, &["-d", "600s", "--port", "4831"]);
     in_window(&mut child);
@@ -291,8 +286,7 @@ fn grouped(rx: &Namespace, port: u16) -> OwnedFd {
 
 #[test]
 fn drops_of_one_socket_of_a_group_are_not_called_an_uneven_group() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let _group = [grouped(&rx, 4825), grouped(&rx, 4825)];
     let child = counting(&rx);
     // One flow: one of the two gets it all.
@@ -306,8 +300,7 @@ fn drops_of_one_socket_of_a_group_are_not_called_an_uneven_group() {
 
 #[test]
 fn a_group_whose_reads_are_counted_is_called_uneven_when_it_is() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let group = [grouped(&rx, 4830), grouped(&rx, 4830)].map(UdpSocket::from);
     let done = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
@@ -364,8 +357,7 @@ fn a_group_whose_reads_are_counted_is_called_uneven_when_it_is() {
 
 #[test]
 fn a_host_of_tcp_whose_accept_queue_is_full_is_not_well() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let listener = |_: &mut rxpath_host::lab::netns::Inside| {
         let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).unwrap();
         bind(fd.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(RX_IP, 4826))).unwrap();

@@ -72,8 +72,7 @@ fn ask(far: &mut TcpStream, near: &mut TcpStream, times: u32) {
 
 #[test]
 fn a_program_that_does_not_read_its_connection_is_named() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let listener = listener(&rx, 4840);
     let (mut far, near) = connected(&tx, &listener, 4840);
     far.set_nonblocking(true).unwrap();
@@ -102,8 +101,7 @@ fn a_program_that_does_not_read_its_connection_is_named() {
 
 #[test]
 fn tcp_that_is_well_is_judged_by_its_numbers() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let listener = listener(&rx, 4841);
     let (mut far, mut near) = connected(&tx, &listener, 4841);
     let child = counting(&rx);
@@ -134,8 +132,7 @@ fn tcp_that_is_well_is_judged_by_its_numbers() {
 
 #[test]
 fn a_full_accept_queue_is_named_before_anything_is_dropped() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     // Two may wait.
     let _listener = rx
         .run(|_| {
@@ -171,8 +168,7 @@ fn a_full_accept_queue_is_named_before_anything_is_dropped() {
 
 #[test]
 fn a_namespace_is_watched_from_outside_by_its_name_and_by_a_process() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let _full = rx.run(|_| std::net::UdpSocket::bind((RX_IP, 4843)).unwrap()).unwrap();
     let child = from_outside(&["--netns", rx.name()]);
     send(&tx, 4843, 50);
@@ -204,8 +200,7 @@ fn a_namespace_is_watched_from_outside_by_its_name_and_by_a_process() {
 
 #[test]
 fn traffic_of_another_namespace_is_named() {
-    let Some(bed) = Bed::new() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired() else { return };
     let _full = rx.run(|_| std::net::UdpSocket::bind((RX_IP, 4844)).unwrap()).unwrap();
     let child = counting(&tx);
     let before = looks(&child);
@@ -226,8 +221,7 @@ fn traffic_of_another_namespace_is_named() {
 
 #[test]
 fn the_live_view_looks_into_a_namespace_and_at_one_process() {
-    let Some(bed) = Bed::new() else { return };
-    let (_tx, rx) = bed.pair(1);
+    let Some((_bed, _tx, rx)) = Bed::wired() else { return };
     let _listener = listener(&rx, 4845);
     let look = |words: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_rxpath"))

@@ -11,8 +11,7 @@ const UDP: u32 = 17;
 
 #[test]
 fn packets_are_counted_by_the_port_of_their_socket_and_chosen_ports_together() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let bound = |port: u16| rx.run(move |_| UdpSocket::bind((RX_IP, port)).unwrap()).unwrap();
     let (_service, client) = (bound(4813), bound(0));
     let chosen = client.local_addr().unwrap().port();
@@ -32,8 +31,7 @@ fn packets_are_counted_by_the_port_of_their_socket_and_chosen_ports_together() {
 
 #[test]
 fn a_new_port_is_counted_after_more_ports_than_have_a_row() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let stages = Stages::start(&Filter::default(), Pace::Every).unwrap();
     // Two CPUs have 1024 rows.
     for from in [20_000u16, 20_500, 21_000, 21_500] {

@@ -222,8 +222,7 @@ fn a_cpu_that_is_offline_has_no_rows_and_is_named() {
 
 #[test]
 fn a_namespace_that_goes_while_it_is_traced_leaves_what_was_seen_of_it() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
     send(&tx, 4700, 100);
     until_arrived(&rx, 100);

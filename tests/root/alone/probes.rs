@@ -219,8 +219,7 @@ fn task(result: &Value, pid: i32) -> Value {
 
 #[test]
 fn what_a_sender_makes_run_is_its_own_and_no_theft() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let steal = probe(&["steal", "-d", "10m", "--irq-entry", "1"]);
     let tid = flood(&tx, &rx, thread::allowed_cpus().unwrap().0[0], 20_000);
     let result = steal.end_as("steal");
@@ -277,8 +276,7 @@ fn what_rps_sends_to_another_cpu_is_taken_from_the_task_there() {
 /// What is left out has no program in the kernel, and says that it was not looked at; the polls are there.
 #[test]
 fn what_is_left_out_is_not_looked_at_and_told() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4502)).unwrap()).unwrap();
     let trace = probe(&["trace", "-d", "10m", "--without", "stages,drops", "--without", "sockets"]);
     send(&tx, 4502, 5000);

@@ -9,8 +9,7 @@ use crate::bed::{Bed, RX_IP, until};
 
 #[test]
 fn what_waits_in_a_socket_that_nobody_reads_is_seen() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
     let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
     send_all(&tx, &rx, 4501, 3000);
@@ -34,8 +33,7 @@ fn what_waits_in_a_socket_that_nobody_reads_is_seen() {
 /// Sockets that come and go have rows of their own, and nothing waits in those that are gone.
 #[test]
 fn a_queue_belongs_to_its_socket_and_goes_with_it() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
     let ports = [6100, 6101, 6102, 6103];
     for port in ports {

@@ -11,8 +11,7 @@ use crate::program::said;
 
 #[test]
 fn the_timeline_is_in_order_and_opens_in_a_viewer() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("trace.json");
     let words = ["trace", "-d", "10m", "--timeline", "--perfetto", file.to_str().unwrap()];
@@ -58,8 +57,7 @@ fn a_file_that_has_no_space_for_the_timeline_is_status_2() {
 /// What attaching does itself, and what was under way then, is not in it: the first entries have their exits too.
 #[test]
 fn each_entry_before_the_end_has_its_exit() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, _rx) = bed.pair(1);
+    let Some((_bed, tx, _rx)) = Bed::wired_with_bpf() else { return };
     let sending = std::sync::atomic::AtomicBool::new(true);
     let result = std::thread::scope(|scope| {
         // Softirqs come while the programs are attached.

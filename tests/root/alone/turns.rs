@@ -222,8 +222,7 @@ fn turns_between_two_readings_are_all_in_the_second() {
 
 #[test]
 fn polls_of_a_pause_are_not_counted_and_softirqs_not_longer_than_their_turns() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4900)).unwrap()).unwrap();
     let (mut account, polls) = (Account::live().unwrap(), PollRows::all().unwrap());
     let before = polls.read(account.loaded()).unwrap();
@@ -344,8 +343,7 @@ fn spin_for(time: Duration) {
 /// TCP paces a socket by timers of a softirq that is not the network's: their time is told apart, and by it no sum grows.
 #[test]
 fn the_time_of_tcps_pacing_timers_is_the_networks() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let listener = rx.run(|_| TcpListener::bind((RX_IP, 4811)).unwrap()).unwrap();
     let reader = std::thread::spawn(move || {
         let mut all = vec![0; 1 << 16];

@@ -55,8 +55,7 @@ fn pause() {
 /// A reader that takes what came before has not read what came after it.
 #[test]
 fn a_datagram_behind_others_waits_for_its_own_read() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let socket = bound(&rx, 4711);
     send(&tx, 4711, 20);
     let trace = every_packet(&rx, 4711);
@@ -83,8 +82,7 @@ fn a_datagram_behind_others_waits_for_its_own_read() {
 
 #[test]
 fn a_look_at_a_datagram_is_no_read() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let socket = bound(&rx, 4712);
     let trace = every_packet(&rx, 4712);
     send(&tx, 4712, 1);
@@ -99,8 +97,7 @@ fn a_look_at_a_datagram_is_no_read() {
 /// A packet of a stream is read when its last byte is.
 #[test]
 fn a_part_of_a_segment_is_not_the_segment() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let (mut out, mut socket) = stream(&tx, &rx, 4713);
     let trace = every_packet(&rx, 4713);
     out.write_all(&[7; 100]).unwrap();
@@ -115,8 +112,7 @@ fn a_part_of_a_segment_is_not_the_segment() {
 /// What splice takes is read where nothing shows it: the next read is not its own.
 #[test]
 fn what_was_spliced_does_not_wait_for_the_next_read() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let (mut out, mut socket) = stream(&tx, &rx, 4718);
     let (_pipe, into) = nix::unistd::pipe().unwrap();
     let trace = every_packet(&rx, 4718);
@@ -138,8 +134,7 @@ fn what_was_spliced_does_not_wait_for_the_next_read() {
 /// A read of the error queue is none of a datagram.
 #[test]
 fn a_read_of_an_error_is_no_read() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let socket = bound(&rx, 4719);
     setsockopt(&socket, Ipv4RecvErr, &true).unwrap();
     let trace = every_packet(&rx, 4719);
@@ -161,8 +156,7 @@ fn a_read_of_an_error_is_no_read() {
 #[test]
 fn readers_of_one_socket_make_no_wait_up() {
     const COUNT: u32 = 5_000;
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let socket = bound(&rx, 4721);
     // The sender may have no CPU for a while.
     socket.set_read_timeout(Some(LONG)).unwrap();
@@ -183,8 +177,7 @@ fn readers_of_one_socket_make_no_wait_up() {
 /// What a closed socket left unread is not waited for by the next socket, whatever address it has.
 #[test]
 fn what_is_never_read_is_no_wait() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let trace = every_packet(&rx, 4714);
     for _ in 0..30 {
         drop(bound(&rx, 4714));
@@ -209,8 +202,7 @@ fn what_is_never_read_is_no_wait() {
 /// A reader that does not read has no latency, and is told.
 #[test]
 fn what_is_not_read_at_the_end_is_counted() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let socket = bound(&rx, 4722);
     let trace = every_packet(&rx, 4722);
     send(&tx, 4722, 7);
@@ -226,8 +218,7 @@ fn what_is_not_read_at_the_end_is_counted() {
 #[test]
 fn with_every_packet_none_is_left_out() {
     const COUNT: u32 = 30_000;
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let socket = bound(&rx, 4715);
     socket.set_nonblocking(true).unwrap();
     let words = ["trace", "-d", "10m", "--netns", rx.name(), "--port", "4715"];
@@ -261,8 +252,7 @@ fn with_every_packet_none_is_left_out() {
 /// Reads are looked at in a turn, and after it until what was followed in it is read, however late.
 #[test]
 fn between_turns_reads_are_looked_at_only_for_what_is_followed() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let (slow, fast) = (bound(&rx, 4716), bound(&rx, 4717));
     slow.set_nonblocking(true).unwrap();
     fast.set_nonblocking(true).unwrap();

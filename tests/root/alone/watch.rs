@@ -41,8 +41,7 @@ fn next(lines: &mut BufReader<ChildStdout>) -> Value {
 
 #[test]
 fn losses_show_at_their_stage_with_reason_and_socket() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4800)).unwrap()).unwrap();
     let (mut child, mut lines) = watch(&rx);
     send(&tx, 4800, 20_000);
@@ -77,8 +76,7 @@ fn losses_show_at_their_stage_with_reason_and_socket() {
 /// Where drops are few they are all counted, whatever else comes.
 #[test]
 fn few_drops_are_all_counted_and_the_socket_and_the_tracepoint_agree() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4804)).unwrap()).unwrap();
     // Fills the socket before anybody watches.
     send_all(&tx, &rx, 4804, 5_000);
@@ -108,8 +106,7 @@ fn few_drops_are_all_counted_and_the_socket_and_the_tracepoint_agree() {
 
 #[test]
 fn a_killed_view_leaves_no_program_in_the_kernel() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (_tx, rx) = bed.pair(1);
+    let Some((_bed, _tx, rx)) = Bed::wired_with_bpf() else { return };
     let (mut child, mut lines) = watch(&rx);
     next(&mut lines);
     let dir = format!("/proc/{}/fdinfo", child.id());
@@ -137,8 +134,7 @@ fn stage<'a>(frame: &'a Value, name: &str) -> &'a Value {
 /// The listener's packets are consumed like those that it takes: only its counter tells.
 #[test]
 fn connections_that_a_full_listener_refuses_are_lost_at_the_socket() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     rx.set_sysctl("net.core.somaxconn", "1").unwrap();
     let _listener = rx.run(|_| TcpListener::bind((RX_IP, 4801)).unwrap()).unwrap();
     let (mut child, mut lines) = watch(&rx);
@@ -246,8 +242,7 @@ fn without_types_it_works_on_counters_and_says_so() {
 
 #[test]
 fn what_the_probes_cost_is_in_every_look() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4803)).unwrap()).unwrap();
     let (mut child, mut lines) = watch(&rx);
     let first = next(&mut lines)["probe_cost"].clone();
@@ -273,8 +268,7 @@ fn what_the_probes_cost_is_in_every_look() {
 /// What is divided by a span must have been counted in it: not while the other probes are loaded, not in a pause.
 #[test]
 fn drops_are_counted_in_the_span_that_their_rates_are_of() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let netns = rx.run(|_| rxpath_host::read::identity::network_namespace().unwrap()).unwrap();
     let filter = Filter { netns: netns as u32, ..Filter::default() };
     let mut drops = Drops::load(&filter).unwrap();
@@ -296,8 +290,7 @@ fn drops_are_counted_in_the_span_that_their_rates_are_of() {
 
 #[test]
 fn a_filter_in_front_of_ip_is_a_loss_of_a_stage_and_of_the_verdict() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     // TC_ACT_SHOT at BPF_TCX_INGRESS.
     let hook = rx.run(|ns| {
         let index = ns.route().unwrap().link("veth").unwrap().index;

@@ -18,8 +18,7 @@ use crate::bed::{Bed, RX_IP, TX_IP, send, until};
 
 #[test]
 fn drops_are_counted_exactly_with_reason_place_and_port() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
     // Stages that are counted by turns may have a pause while this test sends and reads.
     let trace = probe(&["trace", "-d", "10m", "--every-packet"]);
@@ -62,8 +61,7 @@ fn drops_are_counted_exactly_with_reason_place_and_port() {
 #[test]
 fn drops_of_more_ports_than_there_is_room_for_keep_their_reason() {
     const PORTS: u16 = 10_000;
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
     let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
     tx.run(|_| {
@@ -95,8 +93,7 @@ fn drops_of_more_ports_than_there_is_room_for_keep_their_reason() {
 /// Who watches for long has room for what is dropped now.
 #[test]
 fn drops_of_long_ago_are_forgotten_and_later_ones_counted_anew() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4810)).unwrap()).unwrap();
     let drops = Drops::start(&Filter::default()).unwrap();
     let dropped = || {
@@ -126,8 +123,7 @@ fn dropped_on(words: &[&str], (tx, rx): (&Namespace, &Namespace), port: u16) -> 
 
 #[test]
 fn filters_leave_out_what_is_anothers() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     // Nobody reads it: it overflows, and is this process' own.
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
     send_all(&tx, &rx, 4501, 3000);
@@ -144,8 +140,7 @@ fn filters_leave_out_what_is_anothers() {
 /// The checksum of a long datagram is looked at when it is read: it has no device any more then, and no socket is named.
 #[test]
 fn a_namespace_has_the_drops_of_its_readers() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let (tx, rx) = bed.pair(1);
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     let reader = rx.run(|_| UdpSocket::bind((RX_IP, 4503)).unwrap()).unwrap();
     reader.set_nonblocking(true).unwrap();
     let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
