@@ -16,7 +16,6 @@ use crate::schema;
 #[test]
 fn every_kind_of_setting_is_applied_verified_and_undone() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&WISHES);
     let text = std::fs::read_to_string(&plan).unwrap();
     assert_eq!(text.matches("[[step]]").count(), WISHES.len(), "{text}");
@@ -34,27 +33,25 @@ fn every_kind_of_setting_is_applied_verified_and_undone() {
 
     let undone = place.rxpath(&["tune", "undo"]).ok();
     assert_eq!(undone.matches(" again").count(), WISHES.len(), "{undone}");
-    assert_eq!(place.snapshot(), before);
+    assert_eq!(place.snapshot(), place.before);
     assert!(place.rxpath(&["tune", "undo", "--all"]).ok().contains("nothing to undo"));
 }
 
 #[test]
 fn what_drifted_is_told_and_undone_all_the_same() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
     place.rxpath(&["tune", "apply", &plan]).ok();
     place.sysctl("net.ipv4.udp_rmem_min", "16384");
     place.rxpath(&["tune", "verify"]).ends(1).prints("drifted: 16384, asked for 8192");
     let undone = place.rxpath(&["tune", "undo"]).ok();
     assert!(undone.contains("another program had set 16384"), "{undone}");
-    assert_eq!(place.snapshot(), before);
+    assert_eq!(place.snapshot(), place.before);
 }
 
 #[test]
 fn a_refusal_stops_the_plan_and_offers_to_undo() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     // veth takes no more channels than it has queues, and says so.
     let plan = place.plan(&["veth/link/mtu=1400", "net.ipv4.udp_rmem_min=8192"]);
     let text = std::fs::read_to_string(&plan).unwrap();
@@ -79,16 +76,15 @@ fn a_refusal_stops_the_plan_and_offers_to_undo() {
         .warns("hint: undo the completed steps with: rxpath tune undo 1");
     assert!(place.has("veth/link/mtu", "1400"), "the step before stays until it is undone");
     place.rxpath(&["tune", "undo", "1"]).ok();
-    assert_eq!(place.snapshot(), before);
+    assert_eq!(place.snapshot(), place.before);
 
     place.rxpath(&["tune", "apply", &plan, "--on-failure", "undo"]).ends(5);
-    assert_eq!(place.snapshot(), before);
+    assert_eq!(place.snapshot(), place.before);
 }
 
 #[test]
 fn a_permission_that_is_lost_halfway_stops_the_plan() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&["veth/threaded=1", "net.ipv4.udp_rmem_min=8192"]);
     // Without CAP_NET_ADMIN root may still write sysctls, as their owner, and no attribute of a device.
     let text = std::fs::read_to_string(&plan).unwrap();
@@ -104,8 +100,7 @@ fn a_permission_that_is_lost_halfway_stops_the_plan() {
         .prints("udp_rmem_min: 4096 -> 8192")
         .prints("veth/threaded: refused 1:")
         .prints("CAP_NET_ADMIN");
-    place.rxpath(&["tune", "undo"]).ok();
-    assert_eq!(place.snapshot(), before);
+    place.undo();
 }
 
 #[test]
@@ -127,14 +122,13 @@ fn a_plan_that_is_stale_or_foreign_changes_nothing() {
 #[test]
 fn changes_on_top_of_each_other_are_undone_in_order() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     for value in ["8192", "16384"] {
         let plan = place.plan(&[&format!("net.ipv4.udp_rmem_min={value}")]);
         place.rxpath(&["tune", "apply", &plan]).ok();
     }
     place.rxpath(&["tune", "undo", "1"]).ends(2).warns("journal 2 is newer than journal 1");
     place.rxpath(&["tune", "undo", "--all"]).ok();
-    assert_eq!(place.snapshot(), before);
+    assert_eq!(place.snapshot(), place.before);
 }
 
 #[test]
@@ -161,7 +155,6 @@ fn only_one_at_a_time_changes_the_host() {
 #[test]
 fn two_directories_of_journals_do_not_undo_over_each_other() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
     place.rxpath(&["tune", "apply", &plan]).ok();
     let again = place.plan(&["net.ipv4.udp_rmem_min=16384"]);
@@ -176,12 +169,11 @@ fn two_directories_of_journals_do_not_undo_over_each_other() {
     let free = place.plan(&["net.ipv4.udp_early_demux=0"]);
     place.rxpath_as_told(&["tune", "apply", &free, "--state-dir", &elsewhere]).ok();
     place.rxpath_as_told(&["tune", "undo", "--state-dir", &elsewhere]).ok();
-    place.rxpath(&["tune", "undo"]).ok();
-    assert_eq!(place.snapshot(), before);
+    place.undo();
     let plan = place.plan(&["net.ipv4.udp_rmem_min=16384"]);
     place.rxpath_as_told(&["tune", "apply", &plan, "--state-dir", &elsewhere]).ok();
     place.rxpath_as_told(&["tune", "undo", "--state-dir", &elsewhere]).ok();
-    assert_eq!(place.snapshot(), before);
+    assert_eq!(place.snapshot(), place.before);
 }
 
 #[test]
@@ -216,7 +208,6 @@ fn the_link_of_the_ssh_session_stays_up_unless_forced() {
 #[test]
 fn json_of_each_command_is_as_its_schema_says() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&WISHES);
     let json = |words: &[&str]| place.rxpath(&[&["tune"], words, &["--json"]].concat()).ok();
     let applied =
@@ -233,26 +224,23 @@ fn json_of_each_command_is_as_its_schema_says() {
     assert!(verified.as_array().unwrap().iter().all(|one| one["state"] == "holds"), "{verified}");
     let undone = schema::result("tune-undo", &json(&["undo"]));
     assert!(undone.as_array().unwrap().iter().all(|one| one["state"] == "restored"), "{undone}");
-    assert_eq!(place.snapshot(), before);
+    assert_eq!(place.snapshot(), place.before);
 }
 
 #[test]
 fn a_plan_that_was_printed_as_json_is_applied_as_well() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let printed = place.rxpath(&["tune", "plan", "--set", "veth/link/mtu=1400", "--json"]).ok();
     let path = place.dir.path().join("plan.json").display().to_string();
     std::fs::write(&path, printed).unwrap();
     place.rxpath(&["tune", "apply", &path]).ok();
     assert!(place.has("veth/link/mtu", "1400"));
-    place.rxpath(&["tune", "undo"]).ok();
-    assert_eq!(place.snapshot(), before);
+    place.undo();
 }
 
 #[test]
 fn from_another_namespace_nothing_is_compared_or_undone() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&["veth/link/mtu=1400"]);
     place.rxpath(&["tune", "apply", &plan]).ok();
     let changed = place.snapshot();
@@ -270,6 +258,5 @@ fn from_another_namespace_nothing_is_compared_or_undone() {
         .ends(5)
         .warns("the network namespace in which the changes were made");
     assert_eq!(place.snapshot(), changed);
-    place.rxpath(&["tune", "undo"]).ok();
-    assert_eq!(place.snapshot(), before);
+    place.undo();
 }

@@ -39,7 +39,6 @@ fn every_point_belongs_to_a_command() {
 #[test]
 fn killed_at_any_step_of_applying_it_is_undone() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&WISHES);
     for (point, name) in POINTS {
         for step in 1..=while_applying(point).unwrap_or(0) {
@@ -47,7 +46,7 @@ fn killed_at_any_step_of_applying_it_is_undone() {
             let killed = place.with((VARIABLE, &fault), &["tune", "apply", &plan]);
             assert_eq!(killed.code, None, "{fault}: it must have been killed: {killed:?}");
             place.rxpath(&["tune", "undo", "--all"]).ok();
-            assert_eq!(place.snapshot(), before, "killed at {fault}");
+            assert_eq!(place.snapshot(), place.before, "killed at {fault}");
         }
     }
 }
@@ -55,7 +54,6 @@ fn killed_at_any_step_of_applying_it_is_undone() {
 #[test]
 fn killed_at_any_step_of_undoing_it_is_undone_by_the_next() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&WISHES);
     for (_, name) in POINTS.iter().filter(|(point, _)| is_of_undo(*point)) {
         for step in 1..=WISHES.len() {
@@ -64,7 +62,7 @@ fn killed_at_any_step_of_undoing_it_is_undone_by_the_next() {
             let killed = place.with((VARIABLE, &fault), &["tune", "undo"]);
             assert_eq!(killed.code, None, "{fault}: it must have been killed: {killed:?}");
             place.rxpath(&["tune", "undo", "--all"]).ok();
-            assert_eq!(place.snapshot(), before, "killed at {fault}");
+            assert_eq!(place.snapshot(), place.before, "killed at {fault}");
         }
     }
 }
@@ -73,7 +71,6 @@ fn killed_at_any_step_of_undoing_it_is_undone_by_the_next() {
 #[test]
 fn a_journal_cut_at_any_line_or_within_restores_what_it_names() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&["veth/napi_defer_hard_irqs=3", "net.ipv4.udp_rmem_min=8192"]);
     place.rxpath(&["tune", "apply", &plan]).ok();
     let path = place.store().path(1);
@@ -91,7 +88,7 @@ fn a_journal_cut_at_any_line_or_within_restores_what_it_names() {
         for key in ["veth/napi_defer_hard_irqs", "net.ipv4.udp_rmem_min"] {
             let begun = named.contains(&format!("\"begin\",\"n\":0,\"target\":\"{key}\""))
                 || named.contains(&format!("\"begin\",\"n\":1,\"target\":\"{key}\""));
-            let expected = if begun { &before } else { &changed };
+            let expected = if begun { &place.before } else { &changed };
             assert_eq!(now[key], expected[key], "{key}, cut at {cut}");
         }
         place.ns.set_dev_attr("veth", "napi_defer_hard_irqs", "3").unwrap();
@@ -99,7 +96,7 @@ fn a_journal_cut_at_any_line_or_within_restores_what_it_names() {
     }
     std::fs::write(&path, &whole).unwrap();
     place.rxpath(&["tune", "undo", "1"]).ok();
-    assert_eq!(place.snapshot(), before);
+    assert_eq!(place.snapshot(), place.before);
 }
 
 /// No room for the journal: nothing is changed that could not be undone.

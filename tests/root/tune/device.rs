@@ -12,7 +12,6 @@ use crate::bed::until;
 #[test]
 fn a_renamed_device_is_restored_under_its_new_name() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&["veth/link/mtu=1400", "veth/queues/rx-0/rps_cpus=1"]);
     place.rxpath(&["tune", "apply", &plan]).ok();
     place.ip(&["link", "set", "veth", "down"]);
@@ -23,7 +22,7 @@ fn a_renamed_device_is_restored_under_its_new_name() {
     assert!(undone.contains("lan0/queues/rx-0/rps_cpus:"), "{undone}");
     place.ip(&["link", "set", "lan0", "name", "veth"]);
     place.ip(&["link", "set", "veth", "up"]);
-    assert_eq!(place.snapshot(), before);
+    assert_eq!(place.snapshot(), place.before);
 }
 
 #[test]
@@ -59,7 +58,6 @@ fn a_plan_for_a_device_that_is_gone_names_its_step() {
 #[test]
 fn of_a_device_that_is_gone_it_says_so_and_restores_the_rest() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&["veth/link/mtu=1400", "net.ipv4.udp_rmem_min=8192"]);
     place.rxpath(&["tune", "apply", &plan]).ok();
     place.ip(&["link", "del", "veth"]);
@@ -71,7 +69,7 @@ fn of_a_device_that_is_gone_it_says_so_and_restores_the_rest() {
         .prints("veth/link: not restored")
         .prints("is gone, and veth/link with it")
         .warns("--forget");
-    assert_eq!(place.snapshot()["net.ipv4.udp_rmem_min"], before["net.ipv4.udp_rmem_min"]);
+    assert_eq!(place.snapshot()["net.ipv4.udp_rmem_min"], place.before["net.ipv4.udp_rmem_min"]);
     assert!(place.has("veth/link/mtu", "1300"), "the stranger is not touched");
     assert_eq!(place.rxpath(&["tune", "undo", "--forget"]).code, Some(5));
     assert!(place.rxpath(&["tune", "status"]).ok().contains("nothing is changed"));

@@ -16,7 +16,6 @@ fn refused_step() -> String {
 #[test]
 fn each_steps_outcome_is_told_by_status_and_verify() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&["veth/queues/rx-3/rps_flow_cnt=33", "net.ipv4.udp_rmem_min=8192"]);
     let text = std::fs::read_to_string(&plan).unwrap();
     let at = text.rfind("[[step]]").unwrap();
@@ -41,15 +40,13 @@ fn each_steps_outcome_is_told_by_status_and_verify() {
     let json = place.rxpath(&["tune", "verify", "--json"]).out;
     let compared = schema::result("tune-verify", &json);
     assert_eq!(compared[2]["state"], "never-reached", "{compared}");
-    place.rxpath(&["tune", "undo"]).ok();
-    assert_eq!(place.snapshot(), before);
+    place.undo();
     assert!(place.rxpath(&["tune", "status"]).ok().contains("nothing is changed"));
 }
 
 #[test]
 fn where_nothing_came_of_any_step_nothing_waits_and_nothing_is_undone() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
     let text = std::fs::read_to_string(&plan).unwrap();
     let at = text.find("[[step]]").unwrap();
@@ -73,7 +70,7 @@ fn where_nothing_came_of_any_step_nothing_waits_and_nothing_is_undone() {
     place.rxpath(&["tune", "confirm"]).ends(2).warns("nothing waits for a confirmation");
     assert!(place.rxpath(&["tune", "undo"]).ok().contains("nothing to undo"));
     assert_eq!(place.rxpath(&["tune", "verify", "1"]).code, Some(1));
-    assert_eq!(place.snapshot(), before);
+    assert_eq!(place.snapshot(), place.before);
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub struct Place {
     peer: Namespace,
     _owner: Owner,
     pub dir: TempDir,
+    /// What is watched, as it was made.
+    pub before: BTreeMap<String, String>,
 }
 
 impl Place {
@@ -70,7 +72,9 @@ impl Place {
         }
         // A mask on the last queue, which goes away when there are fewer queues.
         ns.set_queue_attr("veth", "rx-3/rps_cpus", "1").unwrap();
-        Some(Self { ns, peer, _owner: owner, dir: tempfile::tempdir().unwrap() })
+        let dir = tempfile::tempdir().unwrap();
+        let made = Self { ns, peer, _owner: owner, dir, before: BTreeMap::new() };
+        Some(Self { before: made.snapshot(), ..made })
     }
 
     pub fn store(&self) -> Store {
@@ -150,6 +154,13 @@ impl Place {
             command.output().unwrap()
         });
         output.unwrap().into()
+    }
+
+    /// Undoes all, after which everything is as it was made.
+    #[track_caller]
+    pub fn undo(&self) {
+        self.rxpath(&["tune", "undo"]).ok();
+        assert_eq!(self.snapshot(), self.before);
     }
 
     /// The other end of the veth: down, this one has no carrier.

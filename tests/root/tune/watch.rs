@@ -26,18 +26,17 @@ fn log(place: &Place) -> String {
 #[test]
 fn without_a_confirmation_it_is_undone() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&WISHES);
     let applied = place.rxpath(&["tune", "apply", &plan, "--confirm-within", "10s"]).ok();
     assert!(
         applied.contains("undone in 10 s unless confirmed: rxpath tune confirm 1"),
         "{applied}"
     );
-    assert_ne!(place.snapshot(), before);
+    assert_ne!(place.snapshot(), place.before);
     let status = place.rxpath(&["tune", "status"]).ok();
     assert!(status.contains("unless confirmed"), "{status}");
     await_watchdog(&place);
-    assert_eq!(place.snapshot(), before, "{}", log(&place));
+    assert_eq!(place.snapshot(), place.before, "{}", log(&place));
     assert!(log(&place).contains("not confirmed in time: undone"), "{}", log(&place));
     place.rxpath(&["tune", "confirm", "1"]).ends(1).warns("too late");
 }
@@ -45,7 +44,6 @@ fn without_a_confirmation_it_is_undone() {
 #[test]
 fn what_is_confirmed_stays() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&WISHES);
     place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
     let changed = place.snapshot();
@@ -53,19 +51,17 @@ fn what_is_confirmed_stays() {
     await_watchdog(&place);
     assert!(log(&place).contains("confirmed"), "{}", log(&place));
     assert_eq!(place.snapshot(), changed);
-    place.rxpath(&["tune", "undo"]).ok();
-    assert_eq!(place.snapshot(), before);
+    place.undo();
 }
 
 #[test]
 fn what_is_undone_by_hand_needs_no_watchdog() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&WISHES);
     place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
     place.rxpath(&["tune", "undo"]).ok();
     await_watchdog(&place);
-    assert_eq!(place.snapshot(), before);
+    assert_eq!(place.snapshot(), place.before);
 }
 
 /// As an endpoint does that keeps settings from one trial to the next.
@@ -95,14 +91,13 @@ fn verify_moves_the_time_on_if_all_changes_hold_and_not_otherwise() {
 #[test]
 fn the_death_of_the_program_leaves_the_watchdog_at_work() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&WISHES);
     let words = ["tune", "apply", &plan, "--confirm-within", "10s"];
     let killed = place.with((VARIABLE, "after-write:4"), &words);
     assert_eq!(killed.code, None, "{killed:?}");
-    assert_ne!(place.snapshot(), before);
+    assert_ne!(place.snapshot(), place.before);
     await_watchdog(&place);
-    assert_eq!(place.snapshot(), before, "{}", log(&place));
+    assert_eq!(place.snapshot(), place.before, "{}", log(&place));
 }
 
 /// Killed at each order that it gives, and before the first one: no change stays, and nobody waits for ever.
@@ -118,7 +113,6 @@ fn killed_at_any_order_to_the_watchdog_it_is_undone() {
 
 fn killed_at(fault: &str) {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&WISHES[5..]);
     let killed =
         place.with((VARIABLE, fault), &["tune", "apply", &plan, "--confirm-within", "10s"]);
@@ -127,14 +121,13 @@ fn killed_at(fault: &str) {
     until_within(Duration::from_secs(60), "the watchdog has ended", || {
         log().contains("undone") || log().contains("no changes are in force")
     });
-    assert_eq!(place.snapshot(), before, "{fault}: {}", log());
+    assert_eq!(place.snapshot(), place.before, "{fault}: {}", log());
 }
 
 /// A confirmation of which half is on disk is none; the next one is whole.
 #[test]
 fn killed_while_confirming_it_can_be_confirmed_again() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
     place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
     let changed = place.snapshot();
@@ -145,8 +138,7 @@ fn killed_while_confirming_it_can_be_confirmed_again() {
     place.rxpath(&["tune", "confirm"]).ok();
     await_watchdog(&place);
     assert_eq!(place.snapshot(), changed);
-    place.rxpath(&["tune", "undo"]).ok();
-    assert_eq!(place.snapshot(), before);
+    place.undo();
 }
 
 /// The terminal in which it was applied goes away, and all that ran in it: what was not confirmed is undone.
@@ -201,7 +193,6 @@ fn applied_in_a_login(place: &Place, systemd_run: &str) -> Said {
 #[test]
 fn the_watchdog_is_no_process_of_the_login() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let words = place.dir.path().join("words");
     // As the real one it makes the unit, then becomes the program.
     let script = format!(
@@ -214,25 +205,23 @@ fn the_watchdog_is_no_process_of_the_login() {
     assert!(words.starts_with("--scope --collect --quiet --unit=rxpath-watchdog-1-"), "{words}");
     assert!(words.contains(" tune watchdog --state-dir "), "{words}");
     await_watchdog(&place);
-    assert_eq!(place.snapshot(), before, "{}", log(&place));
+    assert_eq!(place.snapshot(), place.before, "{}", log(&place));
 }
 
 #[test]
 fn without_a_unit_the_watchdog_works_and_the_login_s_end_is_told() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     applied_in_a_login(&place, "echo no bus >&2; exit 1")
         .ends(0)
         .warns("systemd-run did not start the watchdog");
     await_watchdog(&place);
-    assert_eq!(place.snapshot(), before, "{}", log(&place));
+    assert_eq!(place.snapshot(), place.before, "{}", log(&place));
     assert!(log(&place).starts_with("no bus\n"), "{}", log(&place));
 }
 
 #[test]
 fn a_watchdog_that_was_killed_is_told() {
     let Some(place) = Place::new() else { return };
-    let before = place.snapshot();
     let plan = place.plan(&["net.ipv4.udp_rmem_min=8192"]);
     place.rxpath(&["tune", "apply", &plan, "--confirm-within", "1000s"]).ok();
     let contents = Contents::read(&place.store().path(1)).unwrap().unwrap();
@@ -240,6 +229,5 @@ fn a_watchdog_that_was_killed_is_told() {
     await_watchdog(&place);
     let status = place.rxpath(&["tune", "status"]).ok();
     assert!(status.contains("the process that would undo it is dead"), "{status}");
-    place.rxpath(&["tune", "undo"]).ok();
-    assert_eq!(place.snapshot(), before);
+    place.undo();
 }
