@@ -110,19 +110,26 @@ impl Setter for Fake {
     }
 }
 
-fn begun(dir: &Path) -> (PathBuf, Fake, Journal) {
-    let path = dir.join("journal");
-    let fake = Fake::new(&path);
-    let journal = Journal::open(&path).unwrap();
-    (path, fake, journal)
+/// A journal in a directory of its own.
+fn begun() -> (tempfile::TempDir, PathBuf, Fake, Journal) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let (fake, journal) = (Fake::new(&path), Journal::open(&path).unwrap());
+    (dir, path, fake, journal)
+}
+
+/// The same of a host that has a setting with this value.
+fn begun_with(name: &str, value: &str) -> (tempfile::TempDir, Fake, Journal, Target) {
+    let (dir, _, mut fake, journal) = begun();
+    let target: Target = name.parse().unwrap();
+    fake.values.insert(target.clone(), value.into());
+    (dir, fake, journal, target)
 }
 
 #[test]
 fn what_is_accepted_and_takes_effect_later_is_pending_and_undone_all_the_same() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("journal");
-    let mut fake = Fake { later: Some("the next interrupt"), ..Fake::new(&path) };
-    let mut journal = Journal::open(&path).unwrap();
+    let (_dir, path, mut fake, mut journal) = begun();
+    fake.later = Some("the next interrupt");
     let change = journal.change(&mut fake, &target("a"), "5", &[]).unwrap();
     assert_eq!(change.outcome, ChangeOutcome::Pending { until: "the next interrupt".into() });
     let kept = Contents::read(&path).unwrap().unwrap();
@@ -134,8 +141,7 @@ fn what_is_accepted_and_takes_effect_later_is_pending_and_undone_all_the_same() 
 
 #[test]
 fn undo_restores_in_reverse_order_and_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let (path, mut fake, mut journal) = begun(dir.path());
+    let (_dir, path, mut fake, mut journal) = begun();
     for (key, value) in [("a", "10"), ("b", "20"), ("a", "11")] {
         journal.change(&mut fake, &target(key), value, &[]).unwrap();
     }
@@ -156,16 +162,14 @@ fn undo_restores_in_reverse_order_and_once() {
 
 #[test]
 fn what_has_the_value_already_is_not_written() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
+    let (_dir, _, mut fake, mut journal) = begun();
     let change = journal.change(&mut fake, &target("a"), "1", &[]).unwrap();
     assert_eq!((change.outcome, journal.entries().len()), (ChangeOutcome::Applied, 0));
 }
 
 #[test]
 fn what_cant_be_read_is_not_changed() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
+    let (_dir, _, mut fake, mut journal) = begun();
     let error = journal.change(&mut fake, &target("flush"), "1", &[]).unwrap_err();
     assert!(error.to_string().contains("could not be undone"), "{error}");
     assert!(!fake.values.contains_key(&target("flush")));
@@ -173,8 +177,7 @@ fn what_cant_be_read_is_not_changed() {
 
 #[test]
 fn a_group_and_what_it_took_along_are_restored() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
+    let (_dir, _, mut fake, mut journal) = begun();
     let group: Target = "eth0/features".parse().unwrap();
     let rps: Target = "eth0/queues/rx-0/rps_cpus".parse().unwrap();
     fake.values.insert(group.clone(), "rx-gro=on sg=on".into());
@@ -190,10 +193,7 @@ fn a_group_and_what_it_took_along_are_restored() {
 
 #[test]
 fn values_are_read_back_when_the_link_is_there_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
-    let threaded: Target = "eth0/threaded".parse().unwrap();
-    fake.values.insert(threaded.clone(), "0".into());
+    let (_dir, mut fake, mut journal, threaded) = begun_with("eth0/threaded", "0");
     fake.bounces = Some((threaded.clone(), "0".into()));
     let change = journal.change(&mut fake, &threaded, "1", &[]).unwrap();
     assert_eq!(
@@ -208,8 +208,7 @@ fn values_are_read_back_when_the_link_is_there_again() {
 
 #[test]
 fn a_renamed_device_is_found_and_a_gone_one_is_told() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
+    let (_dir, _, mut fake, mut journal) = begun();
     let old: Target = "eth0/threaded".parse().unwrap();
     let new: Target = "lan0/threaded".parse().unwrap();
     fake.values.insert(old.clone(), "0".into());
@@ -236,10 +235,8 @@ fn a_renamed_device_is_found_and_a_gone_one_is_told() {
 /// The ends of a link agree upon its speed when they see each other again: what was chosen is back before that.
 #[test]
 fn a_link_that_is_still_down_is_undone_once_what_it_offers_is_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
-    let link: Target = "eth0/link-modes".parse().unwrap();
-    fake.values.insert(link.clone(), "autoneg=on speed=1000 duplex=full 100baseT/Full=on".into());
+    let (_dir, mut fake, mut journal, link) =
+        begun_with("eth0/link-modes", "autoneg=on speed=1000 duplex=full 100baseT/Full=on");
     journal.change(&mut fake, &link, "autoneg=off", &[]).unwrap();
     let down = "autoneg=on speed=unknown duplex=unknown 100baseT/Full=on";
     fake.bounces = Some((link.clone(), down.into()));
@@ -257,8 +254,7 @@ fn a_link_that_is_still_down_is_undone_once_what_it_offers_is_back() {
 
 #[test]
 fn a_change_by_somebody_else_is_told_and_undone() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
+    let (_dir, _, mut fake, mut journal) = begun();
     journal.change(&mut fake, &target("a"), "10", &[]).unwrap();
     fake.values.insert(target("a"), "12".into());
     let undone = journal.undo(&mut fake).unwrap();
@@ -269,8 +265,7 @@ fn a_change_by_somebody_else_is_told_and_undone() {
 /// After a failure in the middle a second undo must not bring back a value from in between.
 #[test]
 fn a_second_undo_after_a_failure_keeps_to_the_oldest_value() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
+    let (_dir, _, mut fake, mut journal) = begun();
     journal.change(&mut fake, &target("a"), "10", &[]).unwrap();
     journal.change(&mut fake, &target("a"), "11", &[]).unwrap();
     fake.broken = Some(target("a"));
@@ -287,8 +282,7 @@ fn a_second_undo_after_a_failure_keeps_to_the_oldest_value() {
 /// A crash at any byte: what was written up to there restores everything that can have changed.
 #[test]
 fn a_journal_cut_at_any_byte_still_undoes() {
-    let dir = tempfile::tempdir().unwrap();
-    let (path, mut fake, mut journal) = begun(dir.path());
+    let (_dir, path, mut fake, mut journal) = begun();
     journal.change(&mut fake, &target("a"), "10", &[]).unwrap();
     journal.change(&mut fake, &target("b"), "20", &[]).unwrap();
     let whole = fs::read(&path).unwrap();
@@ -316,8 +310,7 @@ fn a_journal_cut_at_any_byte_still_undoes() {
 
 #[test]
 fn watch_and_confirmation_are_kept() {
-    let dir = tempfile::tempdir().unwrap();
-    let (path, _, mut journal) = begun(dir.path());
+    let (_dir, path, _, mut journal) = begun();
     let process = ProcessId { pid: 7, start_ticks: 8 };
     let watch =
         Watch { process, applier: process, deadline_ns: 9, while_alive: false, is_final: false };
@@ -373,8 +366,7 @@ proptest! {
     fn any_sequence_of_changes_and_undos_is_undone(
         steps in proptest::collection::vec((0..4usize, 0..6u32, any::<bool>()), 0..12)
     ) {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, mut fake, _) = begun(dir.path());
+        let (_dir, path, mut fake, _) = begun();
         let group: Target = "eth0/rings".parse().unwrap();
         fake.values.insert(group.clone(), "rx=1 tx=2".into());
         let original = fake.values.clone();
@@ -400,8 +392,7 @@ proptest! {
 /// What a change may take along and cannot be read now could not be undone: nothing is written.
 #[test]
 fn a_side_effect_that_cannot_be_read_stops_the_change() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
+    let (_dir, _, mut fake, mut journal) = begun();
     fake.unreadable = Some((target("b"), libc::EBUSY));
     let refused = journal.begin(&mut fake, &target("a"), ("1", "5"), &[target("b")]);
     assert!(refused.is_err(), "{refused:?}");
@@ -414,8 +405,7 @@ fn a_side_effect_that_cannot_be_read_stops_the_change() {
 
 #[test]
 fn a_journal_that_begins_again_forgets_what_was_undone_and_keeps_its_order() {
-    let dir = tempfile::tempdir().unwrap();
-    let (path, mut fake, mut journal) = begun(dir.path());
+    let (_dir, path, mut fake, mut journal) = begun();
     let process = ProcessId { pid: 7, start_ticks: 8 };
     let watch =
         Watch { process, applier: process, deadline_ns: 9, while_alive: true, is_final: true };

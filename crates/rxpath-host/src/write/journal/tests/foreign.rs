@@ -16,8 +16,7 @@ struct Case {
 
 impl Case {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let (_, mut fake, mut journal) = begun(dir.path());
+        let (dir, _, mut fake, mut journal) = begun();
         let of = |name: &str| -> Target { name.parse().unwrap() };
         let (link, taken, left) =
             (of("eth0/link"), of("eth0/queues/rx-0/rps_cpus"), of("eth0/queues/rx-1/rps_cpus"));
@@ -94,10 +93,7 @@ fn what_others_made_of_the_change_may_stay() {
 
 #[test]
 fn of_a_group_only_what_others_changed_stays() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
-    let link: Target = "eth0/link".parse().unwrap();
-    fake.values.insert(link.clone(), LINK.into());
+    let (_dir, mut fake, mut journal, link) = begun_with("eth0/link", LINK);
     journal.change(&mut fake, &link, "mtu=1400 txqueuelen=500", &[]).unwrap();
     fake.values.insert(link.clone(), "mtu=1400 txqueuelen=7 gso=65536".into());
     let manner = Manner { keeps_foreign: true, ..Manner::default() };
@@ -124,8 +120,7 @@ fn a_rehearsal_tells_all_and_writes_nothing() {
 /// Two changes of one setting: the second is undone in the rehearsal before the first is looked at.
 #[test]
 fn a_rehearsal_takes_no_change_of_its_own_for_anothers() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
+    let (_dir, _, mut fake, mut journal) = begun();
     journal.change(&mut fake, &target("a"), "10", &[]).unwrap();
     journal.change(&mut fake, &target("a"), "11", &[]).unwrap();
     let manner = Manner { is_rehearsal: true, ..Manner::default() };
@@ -137,10 +132,7 @@ fn a_rehearsal_takes_no_change_of_its_own_for_anothers() {
 
 #[test]
 fn a_name_with_a_blank_is_undone_by_that_name() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
-    let flags: Target = "eth0/priv-flags".parse().unwrap();
-    fake.values.insert(flags.clone(), "tx%20push=off rx=on".into());
+    let (_dir, mut fake, mut journal, flags) = begun_with("eth0/priv-flags", "tx%20push=off rx=on");
     journal.change(&mut fake, &flags, "tx%20push=on", &[]).unwrap();
     let undone = journal.undo(&mut fake).unwrap().remove(0);
     assert_eq!((undone.value.as_str(), undone.restored), ("tx%20push=off", Restored::Yes));
@@ -149,10 +141,8 @@ fn a_name_with_a_blank_is_undone_by_that_name() {
 
 #[test]
 fn a_name_with_a_blank_is_that_name_next_to_what_others_changed() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
-    let flags: Target = "eth0/priv-flags".parse().unwrap();
-    fake.values.insert(flags.clone(), "tx%20push=off rx=off".into());
+    let (_dir, mut fake, mut journal, flags) =
+        begun_with("eth0/priv-flags", "tx%20push=off rx=off");
     journal.change(&mut fake, &flags, "tx%20push=on rx=on", &[]).unwrap();
     fake.values.insert(flags.clone(), "tx%20push=on rx=auto".into());
     let manner = Manner { keeps_foreign: true, ..Manner::default() };
@@ -164,10 +154,8 @@ fn a_name_with_a_blank_is_that_name_next_to_what_others_changed() {
 /// What the rehearsal of the later change keeps of the flags is what the earlier one left.
 #[test]
 fn a_rehearsal_takes_a_name_with_a_blank_for_no_other_name() {
-    let dir = tempfile::tempdir().unwrap();
-    let (_, mut fake, mut journal) = begun(dir.path());
-    let flags: Target = "eth0/priv-flags".parse().unwrap();
-    fake.values.insert(flags.clone(), "tx%20push=off rx=off".into());
+    let (_dir, mut fake, mut journal, flags) =
+        begun_with("eth0/priv-flags", "tx%20push=off rx=off");
     journal.change(&mut fake, &flags, "tx%20push=on", &[]).unwrap();
     journal.change(&mut fake, &flags, "rx=on", &[]).unwrap();
     let manner = Manner { is_rehearsal: true, ..Manner::default() };
