@@ -2,16 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use assert_cmd::Command;
-use serde_json::Value;
-
-fn rxpath(args: &[&str]) -> assert_cmd::assert::Assert {
-    Command::cargo_bin("rxpath").unwrap().args(args).assert()
-}
-
-fn stdout(done: &assert_cmd::assert::Assert) -> String {
-    String::from_utf8(done.get_output().stdout.clone()).unwrap()
-}
+use crate::program::rxpath;
 
 fn host(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/hosts").join(name)
@@ -19,7 +10,7 @@ fn host(name: &str) -> PathBuf {
 
 #[test]
 fn alone_it_checks_this_host() {
-    let text = stdout(&rxpath(&[]).success());
+    let text = rxpath(&[]).ok();
     assert!(text.contains(" rules: "), "{text}");
     assert!(text.matches("  observed: ").count() <= 5, "{text}");
 }
@@ -28,7 +19,7 @@ fn alone_it_checks_this_host() {
 fn a_captured_tree_is_checked_and_the_answers_are_all_there() {
     let tree = host("vm-6.18");
     let args = ["check", "--sysroot", tree.to_str().unwrap(), "--goal", "throughput", "--json"];
-    let value: Value = serde_json::from_str(&stdout(&rxpath(&args).success())).unwrap();
+    let value = rxpath(&args).ends(0).json();
     assert_eq!(value["schema"], "rxpath/check/1.0");
     assert_eq!(value["settings"]["goal"], "throughput");
     assert_eq!(value["settings"]["kernel"], "6.18.44-fc-v595");
@@ -49,20 +40,16 @@ fn bad_questions_are_refused_in_one_line() {
         (&["check", "--goal", "speed"], "invalid value 'speed'"),
         (&["explain", "rfs-flov"], "explain rfs-flov: no topic has this name"),
     ] {
-        let done = rxpath(args).code(2);
-        let told = String::from_utf8(done.get_output().stderr.clone()).unwrap();
-        assert!(told.starts_with("rxpath: ") && told.contains(wanted), "{args:?}: {told}");
-        assert!(told.contains("hint: "), "{args:?}: {told}");
+        rxpath(args).ends(2).refuses("", wanted).warns("hint: ");
     }
 }
 
 #[test]
 fn every_listed_rule_has_a_page() {
-    let list = stdout(&rxpath(&["explain", "--json"]).success());
-    let value: Value = serde_json::from_str(&list).unwrap();
+    let value = rxpath(&["explain", "--json"]).ends(0).json();
     let rules = value["result"].as_array().unwrap();
     let first = rules[0]["id"].as_str().unwrap();
-    let page = stdout(&rxpath(&["explain", first]).success());
+    let page = rxpath(&["explain", first]).ok();
     for part in ["Why", "Mechanism", "Expected effect", "When not to change it", "Undo", "Sources"]
     {
         assert!(page.contains(part), "{page}");
@@ -75,18 +62,16 @@ fn only_a_running_host_is_watched() {
     let tree = host("vm-6.18");
     let tree = tree.to_str().unwrap();
     for words in [&["--sysroot", tree][..], &["--queues"]] {
-        let refused = rxpath(&[&["check", "--window", "1s"], words].concat()).code(2);
-        let said = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
-        assert!(said.contains("--window"), "{said}");
+        rxpath(&[&["check", "--window", "1s"], words].concat()).ends(2).warns("--window");
     }
     for window in ["0s", "1ms"] {
-        rxpath(&["check", "--window", window]).success();
+        rxpath(&["check", "--window", window]).ends(0);
     }
 }
 
 #[test]
 fn explain_finds_settings_counters_reasons_and_terms() {
-    let page = |words: &[&str]| stdout(&rxpath(&[&["explain"], words].concat()).success());
+    let page = |words: &[&str]| rxpath(&[&["explain"], words].concat()).ok();
     for (words, wanted) in [
         (&["net.core.rmem_max"][..], "rmem-max: May a program"),
         (&["TCPBacklogDrop"], "tcp_add_backlog (net/ipv4/tcp_ipv4.c)"),

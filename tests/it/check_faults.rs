@@ -3,29 +3,23 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use assert_cmd::Command;
-use serde_json::Value;
+use crate::program::{Said, rxpath};
 
-fn check(tree: &Path, more: &[&str]) -> Output {
+fn check(tree: &Path, more: &[&str]) -> Said {
     let mut args = vec!["check", "--json", "--sysroot", tree.to_str().unwrap()];
     args.extend(more);
-    Command::cargo_bin("rxpath").unwrap().args(args).output().unwrap()
+    rxpath(&args)
 }
 
 /// A whole answer, or one line that refuses; never a crash.
-fn holds(output: &Output, what: &str) {
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+fn holds(output: &Said, what: &str) {
+    let told = &output.err;
     assert!(!told.contains("panicked"), "{what}: {told}");
-    match output.status.code() {
-        Some(0) => {
-            let value: Value = serde_json::from_slice(&output.stdout)
-                .unwrap_or_else(|e| panic!("{what}: {e}: {told}"));
-            assert!(value["result"].is_object(), "{what}");
-        }
+    match output.code {
+        Some(0) => assert!(output.json()["result"].is_object(), "{what}"),
         Some(2 | 3) => {
             assert!(told.starts_with("rxpath: ") && told.lines().count() <= 2, "{what}: {told}");
         }
@@ -67,7 +61,7 @@ fn ask_everything(tree: &Path, what: &str) {
     let flow = ["--flow", "10.0.0.2:4000->10.0.0.1:4321/udp", "--dev", "eth0"];
     let output = check(tree, &flow);
     // Status 4: the queue is not knowable, which is an answer.
-    if output.status.code() != Some(4) {
+    if output.code != Some(4) {
         holds(&output, what);
     }
 }

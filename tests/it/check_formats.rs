@@ -2,10 +2,11 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use assert_cmd::Command;
 use serde_json::Value;
 
+use crate::program::{Said, rxpath};
 use crate::skip::skip;
 
 fn root() -> PathBuf {
@@ -33,26 +34,21 @@ fn sick() -> tempfile::TempDir {
     dir
 }
 
-fn check(dir: &Path, more: &[&str]) -> assert_cmd::assert::Assert {
+fn check(dir: &Path, more: &[&str]) -> Said {
     let config = dir.join("suppress.toml");
     let mut args =
         vec!["check", "--sysroot", dir.to_str().unwrap(), "--config", config.to_str().unwrap()];
     args.extend(more);
-    Command::cargo_bin("rxpath").unwrap().args(args).assert()
-}
-
-fn stdout(done: &assert_cmd::assert::Assert) -> String {
-    String::from_utf8(done.get_output().stdout.clone()).unwrap()
+    rxpath(&args)
 }
 
 #[test]
 fn ndjson_is_the_json_object_on_one_line_with_whose_it_is() {
     let dir = sick();
-    let text = stdout(&check(dir.path(), &["--format", "ndjson"]).success());
+    let text = check(dir.path(), &["--format", "ndjson"]).ok();
     assert_eq!(text.matches('\n').count(), 1);
     let mut line: Value = serde_json::from_str(&text).unwrap();
-    let whole: Value =
-        serde_json::from_str(&stdout(&check(dir.path(), &["--json"]).success())).unwrap();
+    let whole = check(dir.path(), &["--json"]).ends(0).json();
     let fields = line.as_object_mut().unwrap();
     assert_eq!(fields.remove("host"), Some(Value::Null), "this tree has no name");
     assert_eq!(fields.remove("boot_id"), Some(Value::Null));
@@ -60,8 +56,7 @@ fn ndjson_is_the_json_object_on_one_line_with_whose_it_is() {
     assert!(fields.remove("fingerprint").unwrap().as_str().unwrap().len() > 40);
     assert_eq!(fields.remove("version").unwrap(), env!("CARGO_PKG_VERSION"));
     assert_eq!(line, whole);
-    let here = Command::cargo_bin("rxpath").unwrap().args(["check", "--format", "ndjson"]).assert();
-    let here: Value = serde_json::from_str(&stdout(&here.success())).unwrap();
+    let here = rxpath(&["check", "--format", "ndjson"]).ends(0).json();
     assert!(here["host"].is_string() && here["boot_id"].is_string(), "{here}");
 }
 
@@ -75,9 +70,8 @@ fn a_line_of_ndjson_of_each_captured_host_has_at_most_60_kb() {
         hosts.map(|host| host.unwrap().path()).filter(|it| it.is_dir()).collect();
     assert!(hosts.len() > 8, "{hosts:?}");
     for host in hosts {
-        let mut command = Command::cargo_bin("rxpath").unwrap();
-        let done = command.args(["check", "--format", "ndjson", "--sysroot"]).arg(&host).assert();
-        let text = stdout(&done);
+        let words = ["check", "--format", "ndjson", "--sysroot", host.to_str().unwrap()];
+        let text = rxpath(&words).out;
         let line: Value = serde_json::from_str(&text).unwrap();
         let parts = line["result"].as_object().unwrap().iter();
         let sizes: Vec<(&String, usize)> =
@@ -89,9 +83,7 @@ fn a_line_of_ndjson_of_each_captured_host_has_at_most_60_kb() {
 #[test]
 fn sarif_holds_against_the_schema_of_the_standard() {
     let dir = sick();
-    let log: Value =
-        serde_json::from_str(&stdout(&check(dir.path(), &["--format", "sarif"]).success()))
-            .unwrap();
+    let log = check(dir.path(), &["--format", "sarif"]).ends(0).json();
     let schema =
         std::fs::read_to_string(root().join("testdata/sarif/sarif-schema-2.1.0.json")).unwrap();
     // A pattern of the standard ends in a bracket that ECMAScript takes as itself and other dialects refuse.
@@ -119,7 +111,7 @@ fn is_junit(text: &str) -> (bool, String) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
     let schema = root().join("testdata/junit/junit.xsd");
-    let done = std::process::Command::new("xmllint")
+    let done = Command::new("xmllint")
         .args(["--noout", "--nonet", "--schema"])
         .args([schema.as_path(), file.path()])
         .output()
@@ -129,17 +121,17 @@ fn is_junit(text: &str) -> (bool, String) {
 
 #[test]
 fn junit_holds_against_its_schema() {
-    if std::process::Command::new("xmllint").arg("--version").output().is_err() {
+    if Command::new("xmllint").arg("--version").output().is_err() {
         return skip("junit_schema", "no xmllint");
     }
     let dir = sick();
-    let text = stdout(&check(dir.path(), &["--format", "junit", "--fail-on", "warn"]).code(1));
+    let text = check(dir.path(), &["--format", "junit", "--fail-on", "warn"]).ends(1).out;
     // Nothing can be judged of the last: its document holds skipped cases only.
     for (host, status) in [("bare-metal-2node", 0), ("router", 0), ("broken", 0), ("garbage", 3)] {
         let host = root().join("testdata/hosts").join(host);
         let args = ["check", "--goal", "latency", "--format", "junit", "--sysroot"];
-        let done = Command::cargo_bin("rxpath").unwrap().args(args).arg(host).assert().code(status);
-        let (valid, told) = is_junit(&stdout(&done));
+        let done = rxpath(&[&args[..], &[host.to_str().unwrap()]].concat()).ends(status);
+        let (valid, told) = is_junit(&done.out);
         assert!(valid, "{told}");
     }
     let (valid, told) = is_junit(&text);
@@ -162,7 +154,7 @@ fn junit_holds_against_its_schema() {
 #[test]
 fn junit_has_the_structure_that_build_servers_read() {
     let dir = sick();
-    let text = stdout(&check(dir.path(), &["--format", "junit", "--fail-on", "warn"]).code(1));
+    let text = check(dir.path(), &["--format", "junit", "--fail-on", "warn"]).ends(1).out;
     let document = roxmltree::Document::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let suites = document.root_element();
     assert_eq!(suites.tag_name().name(), "testsuites");
@@ -206,7 +198,7 @@ fn junit_has_the_structure_that_build_servers_read() {
 #[test]
 fn json_lines_are_objects_with_their_type() {
     let dir = sick();
-    let text = stdout(&check(dir.path(), &["--format", "jsonl"]).success());
+    let text = check(dir.path(), &["--format", "jsonl"]).ok();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["type"], "settings");
     assert_eq!(lines.last().unwrap()["type"], "result");
@@ -218,7 +210,7 @@ fn json_lines_are_objects_with_their_type() {
 #[test]
 fn markdown_has_a_row_for_each_finding() {
     let dir = sick();
-    let text = stdout(&check(dir.path(), &["--format", "md"]).success());
+    let text = check(dir.path(), &["--format", "md"]).ok();
     assert!(
         text.contains("| warn | tcp-sack |  | net.ipv4.tcp\\_sack is 0 | 1, the default |"),
         "{text}"
@@ -232,11 +224,11 @@ fn markdown_has_a_row_for_each_finding() {
 #[test]
 fn the_verdict_is_the_exit_status() {
     let dir = sick();
-    check(dir.path(), &[]).success();
-    check(dir.path(), &["--fail-on", "fail"]).code(1);
+    check(dir.path(), &[]).ends(0);
+    check(dir.path(), &["--fail-on", "fail"]).ends(1);
     std::fs::write(dir.path().join("proc/sys/net/netfilter/nf_conntrack_count"), "1\n").unwrap();
-    check(dir.path(), &["--fail-on", "fail"]).success();
-    check(dir.path(), &["--fail-on", "warn"]).code(1);
+    check(dir.path(), &["--fail-on", "fail"]).ends(0);
+    check(dir.path(), &["--fail-on", "warn"]).ends(1);
 }
 
 #[test]
@@ -251,8 +243,6 @@ fn a_bad_file_of_suppressions_is_refused_with_its_place() {
         ("[[suppress]]\nid = \"tcp-sack\"\nreason = \"r\"\nuntil = \"soon\"\n", "until is `soon`"),
     ] {
         std::fs::write(dir.path().join("suppress.toml"), text).unwrap();
-        let done = check(dir.path(), &[]).code(2);
-        let told = String::from_utf8(done.get_output().stderr.clone()).unwrap();
-        assert!(told.contains(wanted) && told.contains("suppress.toml"), "{told}");
+        check(dir.path(), &[]).ends(2).warns(wanted).warns("suppress.toml");
     }
 }

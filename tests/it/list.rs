@@ -1,8 +1,9 @@
 //! `rxpath list`: what a stranger sees first.
 
-use assert_cmd::Command;
+use std::process::Command;
 
 use crate::printed::rxpath;
+use crate::program::said;
 
 #[test]
 fn every_experiment_is_listed_with_its_question() {
@@ -36,8 +37,8 @@ fn every_key_says_what_it_takes() {
 fn questions_fit_the_terminal() {
     // The experiments, and the rules of `check`.
     for list in ["list", "explain"] {
-        let done = Command::cargo_bin("rxpath").unwrap().arg(list).env("COLUMNS", "80").assert();
-        let text = String::from_utf8(done.success().get_output().stdout.clone()).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+        let text = said(command.arg(list).env("COLUMNS", "80")).ok();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let whole = rxpath(&[list]);
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();

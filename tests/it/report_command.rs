@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-
-use assert_cmd::Command;
-use serde_json::Value;
+use std::process::Command;
 
 use crate::kept;
+use crate::program::said;
 
 fn report() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
@@ -14,21 +13,17 @@ fn report() -> Command {
     command
 }
 
-fn stdout(command: &mut Command) -> String {
-    String::from_utf8(command.assert().code(0).get_output().stdout.clone()).unwrap()
-}
-
 #[test]
 fn the_page_is_written_into_the_run_and_its_path_printed() {
     let dir = tempfile::tempdir().unwrap();
     let runs = [kept::copy("million-pps", dir.path()), kept::copy("one-variant", dir.path())];
-    let printed = stdout(report().args(&runs));
+    let printed = said(report().args(&runs)).ok();
     let expected: Vec<PathBuf> = runs.iter().map(|run| run.join("report.html")).collect();
     assert_eq!(printed.lines().map(PathBuf::from).collect::<Vec<_>>(), expected);
     let first = fs::read(&expected[0]).unwrap();
     assert!(first.starts_with(b"<!DOCTYPE html>"));
     // Made again beside its own report: the same bytes, and nothing else left behind.
-    stdout(report().arg(&runs[0]));
+    said(report().arg(&runs[0])).ends(0);
     assert_eq!(fs::read(&expected[0]).unwrap(), first);
     assert_eq!(fs::read_dir(&runs[0]).unwrap().count(), 4);
 }
@@ -36,8 +31,8 @@ fn the_page_is_written_into_the_run_and_its_path_printed() {
 #[test]
 fn markdown_goes_to_standard_output() {
     let dir = tempfile::tempdir().unwrap();
-    let printed =
-        stdout(report().args(["--format", "md"]).arg(kept::copy("one-variant", dir.path())));
+    let run = kept::copy("one-variant", dir.path());
+    let printed = said(report().args(["--format", "md"]).arg(run)).ok();
     assert!(printed.starts_with("# udp-batching"), "{printed}");
 }
 
@@ -46,12 +41,9 @@ fn a_run_that_is_not_whole_is_reported_and_said_so() {
     let dir = tempfile::tempdir().unwrap();
     let run = kept::copy("partial", dir.path());
     let out = dir.path().join("here.html");
-    let mut command = report();
-    let asserted = command.arg(&run).arg("--out").arg(&out).assert().code(0);
-    let stderr = String::from_utf8_lossy(&asserted.get_output().stderr).into_owned();
-    assert!(stderr.contains("the last line is cut"), "{stderr}");
+    said(report().arg(&run).arg("--out").arg(&out)).ends(0).warns("the last line is cut");
     assert!(out.is_file() && !run.join("report.html").exists());
-    let printed: Value = serde_json::from_str(&stdout(report().arg("--json").arg(&run))).unwrap();
+    let printed = said(report().arg("--json").arg(&run)).ends(0).json();
     assert_eq!(printed["schema"], "rxpath/report/1.0");
     assert_eq!(printed["warnings"][0]["code"], "run-not-whole");
     assert!(printed["result"]["reports"][0]["path"].as_str().unwrap().ends_with("report.html"));
@@ -62,11 +54,10 @@ fn damaged(damage: impl Fn(&Path)) -> String {
     let dir = tempfile::tempdir().unwrap();
     let run = kept::copy("one-variant", dir.path());
     damage(&run);
-    let mut command = report();
-    let asserted = command.arg(&run).assert().code(0);
+    let done = said(report().arg(&run)).ends(0);
     let page = fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("</html>"));
-    String::from_utf8_lossy(&asserted.get_output().stderr).into_owned()
+    done.err
 }
 
 fn edit(path: &Path, from: &str, to: &str) {
@@ -118,9 +109,6 @@ fn bad_calls_are_refused_in_one_line() {
         (vec![&one, Path::new("--json"), Path::new("--format=md")], 2, "--out FILE"),
         (vec![&one, Path::new("--out"), &nowhere], 2, "cannot write"),
     ] {
-        let mut command = report();
-        let asserted = command.args(&arguments).assert().code(code);
-        let stderr = String::from_utf8_lossy(&asserted.get_output().stderr).into_owned();
-        assert!(stderr.starts_with("rxpath: ") && stderr.contains(sign), "{arguments:?}: {stderr}");
+        said(report().args(&arguments)).ends(code).refuses("", sign);
     }
 }

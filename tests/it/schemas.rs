@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::path::Path;
 
-use assert_cmd::Command;
 use serde_json::Value;
 
 use crate::printed::rxpath;
+use crate::program;
 use crate::schema;
 use crate::steered::Steered;
 
@@ -29,11 +29,7 @@ fn the_program_prints_and_writes_the_files() {
 
 #[test]
 fn an_unknown_name_is_refused_with_the_known_ones() {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_rxpath")).args(["schema", "ledgr"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("ledgr") && told.contains("serve-udp"), "{told}");
+    program::rxpath(&["schema", "ledgr"]).ends(2).warns("ledgr").warns("serve-udp");
 }
 
 fn host(name: &str) -> String {
@@ -55,13 +51,10 @@ fn what_is_printed_is_as_its_schema_says() {
     assert!(device["rows"].as_array().unwrap().len() > 1, "{queues}");
     let name = device["device"].as_str().unwrap();
     let flow = ["--flow", "192.0.2.1:1000->192.0.2.2:2000/udp", "--dev", name];
-    let output = Command::new(env!("CARGO_BIN_EXE_rxpath"))
-        .args([&ask[..], &flow].concat())
-        .output()
-        .unwrap();
+    let asked = program::rxpath(&[&ask[..], &flow].concat());
     // 4 where the queue can't be known from here.
-    assert!(matches!(output.status.code(), Some(0 | 4)), "{output:?}");
-    let landings = schema::result("check-flow", &String::from_utf8(output.stdout).unwrap());
+    assert!(matches!(asked.code, Some(0 | 4)), "{asked:?}");
+    let landings = schema::result("check-flow", &asked.out);
     assert_eq!(landings["landings"].as_array().unwrap().len(), 1);
 }
 
@@ -83,11 +76,10 @@ fn lists_explanations_plans_and_reports_are_as_their_schemas_say() {
     let run = run.display().to_string();
     let written = schema::result("report", &rxpath(&["report", &run, "--out", &page, "--json"]));
     assert_eq!(written["reports"][0]["path"], page);
-    let done = Command::new(env!("CARGO_BIN_EXE_rxpath")).args(["cleanup", "--json"]).output();
-    let done = done.unwrap();
+    let done = program::rxpath(&["cleanup", "--json"]);
     // Without root it may not look.
-    if done.status.code() != Some(3) {
-        schema::result("cleanup", &String::from_utf8(done.stdout).unwrap());
+    if done.code != Some(3) {
+        schema::result("cleanup", &done.out);
     }
 }
 

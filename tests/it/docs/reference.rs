@@ -3,21 +3,21 @@
 //! `RXPATH_WRITE_DOCS=1 cargo test --test it docs::reference` writes them again.
 
 use std::fmt::Write;
+use std::process::Command;
 
-use assert_cmd::Command;
 use rxpath_record::metric::{Good, METRICS};
 use serde_json::Value;
 
 use crate::commands::root;
+use crate::program::said;
 
 const BEGIN: &str = "<!-- begin, written by a test -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// What the program prints, as wide as a page.
 fn printed(words: &[&str]) -> String {
-    let mut command = Command::cargo_bin("rxpath").unwrap();
-    let done = command.env("COLUMNS", "100").args(words).assert().success();
-    String::from_utf8(done.get_output().stdout.clone()).unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    said(command.env("COLUMNS", "100").args(words)).ok()
 }
 
 /// The `result` of a command with `--json`.
