@@ -27,6 +27,8 @@ pub mod parse;
 pub mod target;
 
 #[cfg(test)]
+mod any_bytes;
+#[cfg(test)]
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 #[cfg(test)]

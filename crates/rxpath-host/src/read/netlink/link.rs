@@ -274,7 +274,7 @@ fn links_of(replies: &[NetlinkReply]) -> Result<Vec<NetworkLink>, HostError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::any_bytes::{takes_a_cut_answer, takes_any_bytes};
 
     fn sample() -> Vec<u8> {
         let stats: Vec<u8> = (0..25u64).flat_map(u64::to_ne_bytes).collect();
@@ -341,16 +341,6 @@ mod tests {
         assert!(checked("rxp-a0").is_ok());
     }
 
-    proptest! {
-        #[test]
-        fn a_cut_link_never_panics(cut in 0usize..400) {
-            let whole = sample();
-            let _ = NetworkLink::parse(&whole[..cut.min(whole.len())]);
-        }
-
-        #[test]
-        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = NetworkLink::parse(&bytes);
-        }
-    }
+    takes_a_cut_answer!(sample(), cut => NetworkLink::parse(cut));
+    takes_any_bytes!(300, bytes => NetworkLink::parse(&bytes));
 }

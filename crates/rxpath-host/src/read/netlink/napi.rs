@@ -58,7 +58,7 @@ impl Netlink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use crate::any_bytes::takes_any_bytes;
 
     #[test]
     fn numbers_of_both_widths_are_read() {
@@ -70,10 +70,5 @@ mod tests {
         );
     }
 
-    proptest! {
-        #[test]
-        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = parse(&bytes);
-        }
-    }
+    takes_any_bytes!(200, bytes => parse(&bytes));
 }

@@ -150,8 +150,8 @@ impl Netlink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::any_bytes::{takes_a_cut_answer, takes_any_bytes};
     use crate::netlink::wire::Body;
-    use proptest::prelude::*;
 
     fn sample() -> Vec<u8> {
         let mut basic = 6400u64.to_ne_bytes().to_vec();
@@ -200,16 +200,6 @@ mod tests {
         assert_eq!(DeviceQdisc::parse(body.bytes()).unwrap().stat("drops"), None);
     }
 
-    proptest! {
-        #[test]
-        fn a_cut_answer_never_panics(cut in 0usize..200) {
-            let whole = sample();
-            let _ = DeviceQdisc::parse(&whole[..cut.min(whole.len())]);
-        }
-
-        #[test]
-        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = DeviceQdisc::parse(&bytes);
-        }
-    }
+    takes_a_cut_answer!(sample(), cut => DeviceQdisc::parse(cut));
+    takes_any_bytes!(200, bytes => DeviceQdisc::parse(&bytes));
 }

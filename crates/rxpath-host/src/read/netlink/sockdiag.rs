@@ -181,8 +181,8 @@ impl Netlink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::any_bytes::{takes_a_cut_answer, takes_any_bytes};
     use crate::netlink::wire::Body;
-    use proptest::prelude::*;
 
     fn sample() -> Vec<u8> {
         let mut message = vec![0; INET_DIAG_MSG];
@@ -219,16 +219,6 @@ mod tests {
         assert_eq!(memory.drops, 0);
     }
 
-    proptest! {
-        #[test]
-        fn a_cut_answer_never_panics(cut in 0usize..120) {
-            let whole = sample();
-            let _ = UdpSocket::parse(&whole[..cut.min(whole.len())]);
-        }
-
-        #[test]
-        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = UdpSocket::parse(&bytes);
-        }
-    }
+    takes_a_cut_answer!(sample(), cut => UdpSocket::parse(cut));
+    takes_any_bytes!(200, bytes => UdpSocket::parse(&bytes));
 }
