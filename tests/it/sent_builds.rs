@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::executable;
+use crate::program::{Said, rxpath, said};
 
 const ARCH: &str = std::env::consts::ARCH;
 
@@ -72,15 +73,17 @@ impl Site {
     }
 
     /// `rxpath doctor` on the host, with more words.
-    fn doctor(&self, words: &[&str]) -> Output {
+    fn doctor(&self, words: &[&str]) -> Said {
+        said(self.rxpath(&["doctor", "--json", "--host", "sut"]).args(words))
+    }
+
+    /// The program, to which ssh and the cache are those of this test.
+    fn rxpath(&self, words: &[&str]) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
-        Command::new(self.path("rxpath"))
-            .args(["doctor", "--json", "--host", "sut"])
-            .args(words)
-            .env("PATH", format!("{}:{path}", self.path("bin").display()))
-            .env("XDG_CACHE_HOME", self.path("cache"))
-            .output()
-            .unwrap()
+        let mut command = Command::new(self.path("rxpath"));
+        command.args(words).env("PATH", format!("{}:{path}", self.path("bin").display()));
+        command.env("XDG_CACHE_HOME", self.path("cache"));
+        command
     }
 
     /// Files on the host.
@@ -89,14 +92,9 @@ impl Site {
     }
 }
 
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// The build id of the program.
 fn build_id() -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_rxpath")).arg("--version").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = rxpath(&["--version"]).ok();
     text.lines().find_map(|line| line.strip_prefix("build ")).unwrap().to_owned()
 }
 
@@ -112,30 +110,26 @@ fn other_id() -> String {
 fn a_build_for_the_host_is_sent_before_the_program_itself() {
     let site = Site::new();
     // Nothing else is there: the program.
-    let itself = site.doctor(&[]);
-    assert!(told(&itself).contains("rxpath: sut: sending rxpath, "), "{}", told(&itself));
+    let itself = site.doctor(&[]).warns("rxpath: sut: sending rxpath, ");
     assert_eq!(site.connections(), 1, "one connection stores and starts");
-    assert!(String::from_utf8_lossy(&itself.stdout).contains("\"rxpath/doctor/"), "{itself:?}");
+    assert!(itself.out.contains("\"rxpath/doctor/"), "{itself:?}");
     // In the same directory, and sent once.
     let built = site.build(&format!("rxpath-{ARCH}"), &build_id(), &build_id());
     let size_mb = fs::metadata(&built).unwrap().len() as f64 / 1e6;
     let sent = format!("sut: sending rxpath ({}), {size_mb:.1} MB\n", built.display());
-    let first = site.doctor(&[]);
-    assert!(told(&first).contains(&sent), "{}", told(&first));
-    assert!(String::from_utf8_lossy(&first.stdout).contains("\"rxpath/doctor/"), "{first:?}");
-    assert!(!told(&site.doctor(&[])).contains("sending"), "it is there");
+    site.doctor(&[]).warns(&sent).prints("\"rxpath/doctor/");
+    assert!(!site.doctor(&[]).err.contains("sending"), "it is there");
     assert_eq!((site.copies(), site.connections()), (2, 2));
     // A greeting without an end of its line.
     site.ssh("printf Welcome; exec sh -c \"$line\"");
-    let greeted = site.doctor(&[]);
-    assert!(String::from_utf8_lossy(&greeted.stdout).contains("\"rxpath/doctor/"), "{greeted:?}");
+    site.doctor(&[]).prints("\"rxpath/doctor/");
     // What was given comes first.
     let given = site.build("given", "@@rxpath-build", "@@rxpath-build");
     fs::write(&given, [fs::read(&given).unwrap(), b"more".to_vec()].concat()).unwrap();
     let words = format!("{ARCH}={}", given.display());
     let chosen = site.doctor(&["--binary", &words]);
     let sent = format!("sut: sending rxpath ({})", given.display());
-    assert!(told(&chosen).contains(&sent), "{}", told(&chosen));
+    assert!(chosen.err.contains(&sent), "{chosen:?}");
     // Of other sources: passed over.
     let skewed = site.build(&format!("rxpath-{ARCH}"), &build_id(), &other_id());
     let passed = site.doctor(&[]);
@@ -145,8 +139,8 @@ fn a_build_for_the_host_is_sent_before_the_program_itself() {
         other_id(),
         build_id()
     );
-    assert!(told(&passed).contains(&why), "{}", told(&passed));
-    assert!(String::from_utf8_lossy(&passed.stdout).contains("\"rxpath/doctor/"), "{passed:?}");
+    assert!(passed.err.contains(&why), "{passed:?}");
+    assert!(passed.out.contains("\"rxpath/doctor/"), "{passed:?}");
 }
 
 #[test]
@@ -169,14 +163,11 @@ fn a_file_that_cannot_be_sent_is_refused_in_one_line() {
         let text = format!(
             "rxpath: --binary {words}: {why}\nhint: make static, on {arch} and from the sources of this program\n"
         );
-        assert_eq!((refused.status.code(), told(&refused)), (Some(2), text));
+        assert_eq!((refused.code, refused.err), (Some(2), text));
     }
-    let alone = Command::new(site.path("rxpath"))
-        .args(["run", "udp-batching", "--binary", &format!("{ARCH}=x")])
-        .output()
-        .unwrap();
+    let alone = said(&mut site.rxpath(&["run", "udp-batching", "--binary", &format!("{ARCH}=x")]));
     assert_eq!(
-        told(&alone),
+        alone.err,
         "rxpath: --binary is for --hosts, --sender and --receiver, or a scenario with [hosts]\n",
         "{alone:?}"
     );
@@ -188,12 +179,11 @@ fn a_host_that_needs_another_build_is_named_with_what_to_do() {
     let site = Site::new();
     // A host with an older C library: the words are those of the real loader.
     let old = site.build("old", "GLIBC_2.34\0", "GLIBC_9.99\0");
-    let refused = site.doctor(&["--binary", &format!("{ARCH}={}", old.display())]);
-    let text = told(&refused);
-    assert_eq!(refused.status.code(), Some(3), "{text}");
-    let what = "sut: its C library is older than the one this binary was built with: ";
-    assert!(text.contains(what) && text.contains("version `GLIBC_9.99' not found"), "{text}");
-    assert!(text.contains("hint: make static, or --binary ARCH=FILE"), "{text}");
+    site.doctor(&["--binary", &format!("{ARCH}={}", old.display())])
+        .ends(3)
+        .warns("sut: its C library is older than the one this binary was built with: ")
+        .warns("version `GLIBC_9.99' not found")
+        .warns("hint: make static, or --binary ARCH=FILE");
     // A host of another architecture, by the real script and another `uname`.
     let another = if ARCH == "x86_64" { "aarch64" } else { "x86_64" };
     site.script("uname", &format!("echo {another}"));
@@ -202,9 +192,9 @@ fn a_host_that_needs_another_build_is_named_with_what_to_do() {
         "rxpath: sut is {another}, and no static build for it is here\n\
          hint: make static on a machine that is {another}, and --binary {another}=FILE here\n"
     );
-    assert_eq!((refused.status.code(), told(&refused)), (Some(3), text));
+    assert_eq!((refused.code, refused.err), (Some(3), text));
     site.script("uname", "echo riscv64");
-    let text = told(&site.doctor(&[]));
+    let text = site.doctor(&[]).err;
     assert!(text.ends_with("for it is here\nhint: rxpath runs on x86_64 and aarch64\n"), "{text}");
 }
 
@@ -229,12 +219,11 @@ fn a_host_that_refuses_connections_for_a_moment_is_tried_three_times() {
     // The third one is not refused, and carries the program.
     let (output, tried) = refusing(2);
     assert_eq!(tried, 3, "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("\"rxpath/doctor/"), "{output:?}");
+    assert!(output.out.contains("\"rxpath/doctor/"), "{output:?}");
     let (output, tried) = refusing(9);
-    let text = told(&output);
-    assert_eq!((output.status.code(), tried), (Some(3), 3), "{text}");
+    assert_eq!(tried, 3, "{output:?}");
     let what = "sut: sshd refuses new connections, tried 3 times (kex_exchange_identification: ";
-    assert!(text.contains(what) && text.contains("network.connect_at_once"), "{text}");
+    output.ends(3).warns(what).warns("network.connect_at_once");
 }
 
 #[test]
@@ -254,7 +243,7 @@ fn a_host_that_its_jump_host_does_not_reach_is_named_at_the_first_attempt() {
     let text = format!(
         "rxpath: sut: the jump host does not reach it ({route})\nhint: try: ssh sut true\n"
     );
-    assert_eq!((refused.status.code(), told(&refused)), (Some(3), text));
+    assert_eq!((refused.code, refused.err), (Some(3), text));
     assert_eq!(fs::read_to_string(count).unwrap().lines().count(), 1);
 }
 
@@ -263,10 +252,10 @@ fn a_machine_without_ssh_is_named() {
     let site = Site::new();
     let mut command = Command::new(site.path("rxpath"));
     command.args(["doctor", "--host", "sut"]).env("PATH", site.path("nothing"));
-    let refused = command.output().unwrap();
+    let refused = said(&mut command);
     let text = "rxpath: sut: there is no ssh on this machine\n\
                 hint: install OpenSSH's client (openssh-client, openssh-clients)\n";
-    assert_eq!((refused.status.code(), told(&refused)), (Some(3), text.to_owned()));
+    assert_eq!((refused.code, refused.err), (Some(3), text.to_owned()));
 }
 
 #[test]
@@ -287,10 +276,7 @@ fn root_that_is_not_given_is_named_with_what_to_do() {
         ),
     ] {
         site.script("sudo", &format!("echo '{said}' >&2; exit 1"));
-        let refused = site.doctor(&["--host-sudo"]);
-        let text = told(&refused);
-        assert_eq!(refused.status.code(), Some(3), "{text}");
-        assert!(text.contains(what) && text.contains(hint), "{text}");
+        site.doctor(&["--host-sudo"]).ends(3).warns(what).warns(hint);
     }
 }
 
@@ -307,25 +293,16 @@ fn root_is_asked_for_only_where_the_scenario_needs_it_and_the_key_is_named() {
     let text = "[hosts.gen1]\nssh = \"gen1\"\nrole = \"sender\"\n\
                 [hosts.sut]\nssh = \"sut\"\nrole = \"receiver\"\n";
     fs::write(&lab, text).unwrap();
-    let path = std::env::var("PATH").unwrap_or_default();
     let rxpath = |words: &[&str]| {
-        Command::new(site.path("rxpath"))
-            .args(words)
-            .args(["--hosts", lab.to_str().unwrap()])
-            .current_dir(site.dir.path())
-            .env("PATH", format!("{}:{path}", site.path("bin").display()))
-            .env("XDG_CACHE_HOME", site.path("cache"))
-            .output()
-            .unwrap()
+        let mut command = site.rxpath(words);
+        said(command.arg("--hosts").arg(&lab).current_dir(site.dir.path()))
     };
     // Whatever else this machine lacks as two hosts: a plan needs no root.
     rxpath(&["run", "udp-pinning", "--set", "observe.drops=true", "--dry-run"]);
     assert!(!asked.exists(), "a plan asked for root");
     let refused = rxpath(&["run", "udp-pinning", "--set", "observe.drops=true"]);
-    let said = told(&refused);
-    assert_eq!(refused.status.code(), Some(3), "{said}");
     let what = "gen1: observe.drops needs root there, and sudo -n wants a password";
-    assert!(said.contains(what), "{said}");
+    refused.ends(3).warns(what);
     assert!(asked.exists());
 }
 
@@ -341,11 +318,10 @@ fn an_installed_rxpath_of_the_same_build_is_used_and_nothing_is_sent() {
         site.doctor(&[])
     };
     let used = of(&build_id());
-    assert!(!told(&used).contains("sending"), "{}", told(&used));
-    assert!(String::from_utf8_lossy(&used.stdout).contains("\"rxpath/doctor/"), "{used:?}");
+    assert!(!used.err.contains("sending"), "{used:?}");
+    assert!(used.out.contains("\"rxpath/doctor/"), "{used:?}");
     assert_eq!(site.copies(), 0);
-    let skewed = of(&other_id());
-    assert!(told(&skewed).contains("sut: sending rxpath"), "{}", told(&skewed));
+    let skewed = of(&other_id()).warns("sut: sending rxpath");
     let installed = site.path("bin/rxpath");
     let other = format!(
         "rxpath: sut: {} is build {}, this is {}; a copy of this one is used\n",
@@ -353,8 +329,7 @@ fn an_installed_rxpath_of_the_same_build_is_used_and_nothing_is_sent() {
         other_id(),
         build_id()
     );
-    assert!(told(&skewed).contains(&other), "{}", told(&skewed));
+    assert!(skewed.err.contains(&other), "{skewed:?}");
     assert_eq!(site.copies(), 1);
-    let said = Command::new(own).args(["endpoint", "--identify"]).output().unwrap();
-    assert_eq!(String::from_utf8(said.stdout).unwrap(), build_id() + "\n");
+    assert_eq!(rxpath(&["endpoint", "--identify"]).out, build_id() + "\n");
 }
