@@ -13,16 +13,29 @@ const HOOK: &[Said] =
 
 pub fn causes() -> Vec<Cause> {
     vec![
-        cause("nft_input", "nft's input chain", FILTER, nft_input),
-        cause("nft_prerouting", "nft's prerouting chain at raw", FILTER, nft_prerouting),
+        cause("nft_input", "nft's input chain", FILTER, |host| {
+            nft(host, "ip", "filter hook input priority 0", RULE)
+        }),
+        cause("nft_prerouting", "nft's prerouting chain at raw", FILTER, |host| {
+            nft(host, "ip", "filter hook prerouting priority -300", RULE)
+        }),
         cause("nft_ipv6", "nft's input chain, IPv6", FILTER, nft_ipv6),
         cause("nft_rate_limit", "nft lets 1000 a second pass of 5000", FILTER, nft_rate_limit),
-        cause("nft_reject", "nft rejects with ICMP", FILTER, nft_reject),
+        cause("nft_reject", "nft rejects with ICMP", FILTER, |host| {
+            nft(
+                host,
+                "ip",
+                "filter hook input priority 0",
+                "udp dport 9700 numgen inc mod 4 < 3 reject",
+            )
+        }),
         cause(
             "nft_invalid_state",
             "nft drops what connection tracking calls new",
             FILTER,
-            nft_state,
+            |host| {
+                nft(host, "ip", "filter hook input priority 0", "udp dport 9700 ct state new drop")
+            },
         ),
         cause("iptables_raw", "iptables' raw table", FILTER, iptables_raw),
         cause("iptables_hashlimit", "iptables' hashlimit by source", FILTER, iptables_hashlimit),
@@ -32,11 +45,17 @@ pub fn causes() -> Vec<Cause> {
             FILTER,
             ip_set,
         ),
-        cause("nft_ingress", "nft's ingress hook of the device", FILTER, nft_ingress).or(HOOK),
+        cause("nft_ingress", "nft's ingress hook of the device", FILTER, |host| {
+            nft(host, "netdev", "filter hook ingress device w0 priority 0", RULE)
+        })
+        .or(HOOK),
         cause("nft_bridge", "nft's bridge family", FILTER, nft_bridge).or(HOOK),
         cause("macvlan_ingress", "nft's ingress hook of a macvlan", FILTER, macvlan_ingress)
             .or(HOOK),
-        cause("tc_bpf", "a BPF program at tc ingress", FILTER, tc_bpf).or(HOOK),
+        cause("tc_bpf", "a BPF program at tc ingress", FILTER, |host| {
+            program(host, "at=tc dev=w0")
+        })
+        .or(HOOK),
         cause(
             "tc_u32_redirect",
             "u32 at ingress sends three of four to a device that is down",
@@ -51,8 +70,14 @@ pub fn causes() -> Vec<Cause> {
             ifb,
         )
         .or(HOOK),
-        cause("xdp_generic", "a generic XDP program", FILTER, xdp_generic).or(HOOK),
-        cause("xdp_native", "an XDP program in the driver", FILTER, xdp_native).or(HOOK),
+        cause("xdp_generic", "a generic XDP program", FILTER, |host| {
+            program(host, "at=xdp dev=w0")
+        })
+        .or(HOOK),
+        cause("xdp_native", "an XDP program in the driver", FILTER, |host| {
+            program(host, "at=xdp-native dev=w0")
+        })
+        .or(HOOK),
         cause("socket_filter", "SO_ATTACH_FILTER", FILTER, socket_filter).or(UDP_OTHER),
         cause(
             "cgroup_bpf",
@@ -72,7 +97,14 @@ pub fn causes() -> Vec<Cause> {
             "nat_to_nobody",
             "DNAT to an address that is not there, on a host that does not forward",
             &[Said("refused", ""), Said("filter", "")],
-            nat_to_nobody,
+            |host| {
+                nft(
+                    host,
+                    "ip",
+                    "nat hook prerouting priority -100",
+                    "udp dport 9700 dnat to 10.77.1.1",
+                )
+            },
         ),
         cause(
             "redirect_to_closed_port",
@@ -84,7 +116,13 @@ pub fn causes() -> Vec<Cause> {
             "nfqueue_without_program",
             "iptables hands packets to a queue that no program reads",
             FILTER,
-            nfqueue,
+            |host| {
+                dropping(
+                    host,
+                    "iptables -A INPUT -p udp --dport 9700 -j NFQUEUE --queue-num 3",
+                    "iptables -F",
+                )
+            },
         ),
     ]
 }
@@ -105,14 +143,6 @@ fn nft(host: &mut Host, family: &str, chain: &str, rule: &str) -> Result<Made, S
     dropping(host, &begin, "nft flush ruleset")
 }
 
-fn nft_input(host: &mut Host) -> Result<Made, String> {
-    nft(host, "ip", "filter hook input priority 0", RULE)
-}
-
-fn nft_prerouting(host: &mut Host) -> Result<Made, String> {
-    nft(host, "ip", "filter hook prerouting priority -300", RULE)
-}
-
 fn nft_ipv6(host: &mut Host) -> Result<Made, String> {
     host.read("at=[fd00:88::2]:9700")?;
     host.sh("rx", &format!("nft -f - <<E\ntable ip6 t {{ chain c {{ type filter hook input priority 0; {RULE}; }}; }}\nE"))?;
@@ -127,14 +157,6 @@ fn nft_rate_limit(host: &mut Host) -> Result<Made, String> {
         "filter hook input priority 0",
         "udp dport 9700 limit rate over 1000/second drop",
     )
-}
-
-fn nft_reject(host: &mut Host) -> Result<Made, String> {
-    nft(host, "ip", "filter hook input priority 0", "udp dport 9700 numgen inc mod 4 < 3 reject")
-}
-
-fn nft_state(host: &mut Host) -> Result<Made, String> {
-    nft(host, "ip", "filter hook input priority 0", "udp dport 9700 ct state new drop")
 }
 
 fn iptables_raw(host: &mut Host) -> Result<Made, String> {
@@ -166,10 +188,6 @@ fn ip_set(host: &mut Host) -> Result<Made, String> {
     )
 }
 
-fn nft_ingress(host: &mut Host) -> Result<Made, String> {
-    nft(host, "netdev", "filter hook ingress device w0 priority 0", RULE)
-}
-
 /// The address moves to a bridge over the device.
 pub const BRIDGE: &str = "ip link add br0 type bridge; ip link set w0 master br0; ip addr flush dev w0; \
      ip link set br0 address 02:00:00:00:08:02 up; ip addr add 10.88.0.2/24 dev br0; \
@@ -198,18 +216,6 @@ fn program(host: &mut Host, words: &str) -> Result<Made, String> {
         host.end_other(program);
         Ok(())
     }))
-}
-
-fn tc_bpf(host: &mut Host) -> Result<Made, String> {
-    program(host, "at=tc dev=w0")
-}
-
-fn xdp_generic(host: &mut Host) -> Result<Made, String> {
-    program(host, "at=xdp dev=w0")
-}
-
-fn xdp_native(host: &mut Host) -> Result<Made, String> {
-    program(host, "at=xdp-native dev=w0")
 }
 
 fn tc_redirect(host: &mut Host) -> Result<Made, String> {
@@ -264,14 +270,6 @@ fn rp_filter(host: &mut Host) -> Result<Made, String> {
     Ok(Made::with("the route back", |host| host.sh("rx", "ip route replace 172.16.0.0/16 dev w0")))
 }
 
-fn nat_to_nobody(host: &mut Host) -> Result<Made, String> {
-    nft(host, "ip", "nat hook prerouting priority -100", "udp dport 9700 dnat to 10.77.1.1")
-}
-
 fn redirect(host: &mut Host) -> Result<Made, String> {
     nft(host, "ip", "nat hook prerouting priority -100", "udp dport 9700 redirect to :9777")
-}
-
-fn nfqueue(host: &mut Host) -> Result<Made, String> {
-    dropping(host, "iptables -A INPUT -p udp --dport 9700 -j NFQUEUE --queue-num 3", "iptables -F")
 }

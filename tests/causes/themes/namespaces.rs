@@ -26,7 +26,7 @@ pub fn causes() -> Vec<Cause> {
             "two_services",
             "one service is well, the other one is full",
             &[Said("application", "9701")],
-            two_services,
+            services,
         ),
         cause(
             "two_services_port",
@@ -86,10 +86,6 @@ fn services(host: &mut Host) -> Result<Made, String> {
         host.end_reader(1);
         host.read("at=10.88.0.2:9701 work=15").map(drop)
     }))
-}
-
-fn two_services(host: &mut Host) -> Result<Made, String> {
-    services(host)
 }
 
 fn two_services_port(host: &mut Host) -> Result<Made, String> {

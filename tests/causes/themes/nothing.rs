@@ -11,22 +11,34 @@ const WELL: &[Said] = &[Said("nothing", ""), Said("tick-artefact", "")];
 
 pub fn causes() -> Vec<Cause> {
     vec![
-        cause("well_idle", "5k/s, delivered, the reader sleeps most of the time", WELL, idle),
-        cause("well_ipv6", "the same over IPv6", WELL, ipv6),
+        cause("well_idle", "5k/s, delivered, the reader sleeps most of the time", WELL, |host| {
+            well(host, "work=5", "rate=5000")
+        }),
+        cause("well_ipv6", "the same over IPv6", WELL, |host| {
+            well(host, "at=[fd00:88::2]:9700", "to=[fd00:88::2]:9700 rate=5000")
+        }),
         cause(
             "well_batchy",
             "the reader wakes each 100 ms and has room for what came",
             WELL,
-            batchy,
+            |host| well(host, "rcvbuf=8388608 stall=95 every=100", "rate=5000"),
         ),
-        cause("well_bursts", "500 at once, ten times a second, with room for them", WELL, bursts),
+        cause("well_bursts", "500 at once, ten times a second, with room for them", WELL, |host| {
+            well(host, "rcvbuf=8388608", "rate=5000 burst=500")
+        }),
         cause("well_group", "a group of four, 64 flows", WELL, group),
         cause("well_gso", "a GSO sender and a GRO reader", WELL, gso),
         cause("well_bridge", "the address is on a bridge", WELL, bridge),
         cause("well_macvlan", "the address is on a macvlan", WELL, macvlan),
         cause("well_vxlan", "the traffic is in a tunnel", WELL, vxlan),
         cause("well_threaded", "NAPI threads", WELL, threaded),
-        cause("well_multicast", "multicast that was joined", WELL, multicast),
+        cause("well_multicast", "multicast that was joined", WELL, |host| {
+            well(
+                host,
+                "at=0.0.0.0:9700 join=239.8.8.8",
+                "to=239.8.8.8:9700 by=10.88.0.1 ttl=1 rate=5000",
+            )
+        }),
         cause("well_fragments", "datagrams of three fragments", WELL, fragments),
         cause("well_other_mac", "half of the frames are for another MAC", WELL, other_mac),
         cause(
@@ -48,7 +60,12 @@ pub fn causes() -> Vec<Cause> {
             WELL,
             capture,
         ),
-        cause("well_busy_not_full", "the reader needs 60 % of a CPU and loses nothing", WELL, busy),
+        cause(
+            "well_busy_not_full",
+            "the reader needs 60 % of a CPU and loses nothing",
+            WELL,
+            |host| well(host, "work=100 rcvbuf=8388608", "rate=5000"),
+        ),
     ]
 }
 
@@ -56,22 +73,6 @@ fn well(host: &mut Host, reader: &str, sender: &str) -> Result<Made, String> {
     host.read(reader)?;
     host.send(sender)?;
     Ok(Made::without("nothing is lost"))
-}
-
-fn idle(host: &mut Host) -> Result<Made, String> {
-    well(host, "work=5", "rate=5000")
-}
-
-fn ipv6(host: &mut Host) -> Result<Made, String> {
-    well(host, "at=[fd00:88::2]:9700", "to=[fd00:88::2]:9700 rate=5000")
-}
-
-fn batchy(host: &mut Host) -> Result<Made, String> {
-    well(host, "rcvbuf=8388608 stall=95 every=100", "rate=5000")
-}
-
-fn bursts(host: &mut Host) -> Result<Made, String> {
-    well(host, "rcvbuf=8388608", "rate=5000 burst=500")
 }
 
 fn group(host: &mut Host) -> Result<Made, String> {
@@ -102,10 +103,6 @@ fn vxlan(host: &mut Host) -> Result<Made, String> {
 fn threaded(host: &mut Host) -> Result<Made, String> {
     host.sh("rx", "ethtool -K w0 gro on; echo 1 > /sys/class/net/w0/threaded")?;
     well(host, "rcvbuf=8388608", "rate=5000")
-}
-
-fn multicast(host: &mut Host) -> Result<Made, String> {
-    well(host, "at=0.0.0.0:9700 join=239.8.8.8", "to=239.8.8.8:9700 by=10.88.0.1 ttl=1 rate=5000")
 }
 
 fn fragments(host: &mut Host) -> Result<Made, String> {
@@ -139,8 +136,4 @@ fn hog(host: &mut Host) -> Result<Made, String> {
 fn capture(host: &mut Host) -> Result<Made, String> {
     host.program("rx", &["python3", "-c", "import socket, time\ns = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))\ntime.sleep(1000)"], false)?;
     well(host, "work=5", "rate=5000")
-}
-
-fn busy(host: &mut Host) -> Result<Made, String> {
-    well(host, "work=100 rcvbuf=8388608", "rate=5000")
 }

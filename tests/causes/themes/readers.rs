@@ -13,10 +13,14 @@ pub fn causes() -> Vec<Cause> {
             "slow_reader",
             "150 us of work for each of 10k/s: the reader is full",
             FULL,
-            slow_reader,
+            |host| slow(host, "10.88.0.2:9700"),
         ),
-        cause("slow_reader_ipv6", "the same over IPv6", FULL, slow_reader_ipv6),
-        cause("slow_reader_dual", "IPv4 traffic to a slow reader on [::]", FULL, slow_reader_dual),
+        cause("slow_reader_ipv6", "the same over IPv6", FULL, |host| {
+            slow(host, "[fd00:88::2]:9700")
+        }),
+        cause("slow_reader_dual", "IPv4 traffic to a slow reader on [::]", FULL, |host| {
+            slow(host, "[::]:9700")
+        }),
         cause(
             "slow_reader_container",
             "a slow reader in a pid namespace of its own",
@@ -79,18 +83,6 @@ fn slow(host: &mut Host, at: &'static str) -> Result<Made, String> {
     let to = at.replace("[::]:", "10.88.0.2:");
     host.send(&format!("to={to} rate=10000"))?;
     Ok(Made::with("less work for each", move |host| host.read_instead(&format!("at={at} work=15"))))
-}
-
-fn slow_reader(host: &mut Host) -> Result<Made, String> {
-    slow(host, "10.88.0.2:9700")
-}
-
-fn slow_reader_ipv6(host: &mut Host) -> Result<Made, String> {
-    slow(host, "[fd00:88::2]:9700")
-}
-
-fn slow_reader_dual(host: &mut Host) -> Result<Made, String> {
-    slow(host, "[::]:9700")
 }
 
 fn slow_reader_container(host: &mut Host) -> Result<Made, String> {

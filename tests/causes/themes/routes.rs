@@ -9,7 +9,10 @@ const NAMED: &[Said] = &[Said("filter", "multicast that nobody joined")];
 
 pub fn causes() -> Vec<Cause> {
     vec![
-        cause("martian_source", "sources in 127/8", REFUSED, martian).or(NAMED),
+        cause("martian_source", "sources in 127/8", REFUSED, |host| {
+            refused(host, "src=127.0.0.9", "", None)
+        })
+        .or(NAMED),
         cause(
             "group_not_joined",
             "multicast that nobody joined, next to a service that is well",
@@ -17,8 +20,12 @@ pub fn causes() -> Vec<Cause> {
             not_joined,
         )
         .or(NAMED),
-        cause("ip_checksum", "half of the packets have a damaged IP header", REFUSED, ip_checksum),
-        cause("ip_length", "IP's header claims more than the frame has", REFUSED, ip_length),
+        cause("ip_checksum", "half of the packets have a damaged IP header", REFUSED, |host| {
+            refused(host, "ipcsum=bad", "", None)
+        }),
+        cause("ip_length", "IP's header claims more than the frame has", REFUSED, |host| {
+            refused(host, "iplen=900", "", None)
+        }),
         cause(
             "ip_version",
             "a header that claims to be shorter than it can be",
@@ -29,9 +36,11 @@ pub fn causes() -> Vec<Cause> {
             "not_its_address",
             "packets for an address that the host does not have, and it does not forward",
             REFUSED,
-            not_its_address,
+            |host| refused(host, "dst=10.77.9.9", "sysctl -qw net.ipv4.ip_forward=0", None),
         ),
-        cause("no_route", "a router without a route to the destination", REFUSED, no_route),
+        cause("no_route", "a router without a route to the destination", REFUSED, |host| {
+            router(host, "dst=10.77.9.9", "true", "ip route add 10.77.9.0/24 via 10.89.0.9")
+        }),
         cause("blackhole", "a router with a blackhole route", REFUSED, blackhole).or(NAMED),
         cause(
             "prohibited",
@@ -45,14 +54,18 @@ pub fn causes() -> Vec<Cause> {
             "router_mtu",
             "a router with a smaller MTU behind it, and packets that must not be fragmented",
             &[Said("refused", "")],
-            router_mtu,
+            |host| {
+                router(
+                    host,
+                    "size=1300 frag=16384",
+                    "ip link set d0 mtu 1000",
+                    "ip link set d0 mtu 1500",
+                )
+            },
         ),
-        cause(
-            "broadcast_source",
-            "sources that are the broadcast address",
-            REFUSED,
-            broadcast_source,
-        )
+        cause("broadcast_source", "sources that are the broadcast address", REFUSED, |host| {
+            refused(host, "src=255.255.255.255", "", None)
+        })
         .or(NAMED),
     ]
 }
@@ -94,14 +107,6 @@ fn refused(
     })
 }
 
-fn martian(host: &mut Host) -> Result<Made, String> {
-    refused(host, "src=127.0.0.9", "", None)
-}
-
-fn broadcast_source(host: &mut Host) -> Result<Made, String> {
-    refused(host, "src=255.255.255.255", "", None)
-}
-
 fn not_joined(host: &mut Host) -> Result<Made, String> {
     host.read("at=0.0.0.0:9700")?;
     host.send("to=239.8.8.8:9700 by=10.88.0.1 ttl=1 rate=4000")?;
@@ -109,21 +114,9 @@ fn not_joined(host: &mut Host) -> Result<Made, String> {
     Ok(Made::with("the program joins", |host| host.read_instead("at=0.0.0.0:9700 join=239.8.8.8")))
 }
 
-fn ip_checksum(host: &mut Host) -> Result<Made, String> {
-    refused(host, "ipcsum=bad", "", None)
-}
-
-fn ip_length(host: &mut Host) -> Result<Made, String> {
-    refused(host, "iplen=900", "", None)
-}
-
 fn ip_version(host: &mut Host) -> Result<Made, String> {
     // 0x44: a header of 16 bytes.
     refused(host, "version=68", "", None)
-}
-
-fn not_its_address(host: &mut Host) -> Result<Made, String> {
-    refused(host, "dst=10.77.9.9", "sysctl -qw net.ipv4.ip_forward=0", None)
 }
 
 /// A device behind the router on which everything may go out.
@@ -133,10 +126,6 @@ const BEHIND: &str = "ip link add d0 type veth peer name d1; ip link set d0 up; 
 
 fn router(host: &mut Host, frames: &str, more: &str, mend: &'static str) -> Result<Made, String> {
     refused(host, &format!("dst=10.89.0.9 {frames}"), &format!("{BEHIND}; {more}"), Some(mend))
-}
-
-fn no_route(host: &mut Host) -> Result<Made, String> {
-    router(host, "dst=10.77.9.9", "true", "ip route add 10.77.9.0/24 via 10.89.0.9")
 }
 
 fn blackhole(host: &mut Host) -> Result<Made, String> {
@@ -172,8 +161,4 @@ fn ttl(host: &mut Host) -> Result<Made, String> {
         Ok(())
     })
     .by(|host| host.pace(|host| host.counter("rx", "Ip.InHdrErrors"))))
-}
-
-fn router_mtu(host: &mut Host) -> Result<Made, String> {
-    router(host, "size=1300 frag=16384", "ip link set d0 mtu 1000", "ip link set d0 mtu 1500")
 }

@@ -21,9 +21,9 @@ pub fn causes() -> Vec<Cause> {
             "rps_one_flow",
             "RPS gives one flow to CPU 1, where 8000 rules make each packet dear",
             SOFTIRQ,
-            rps_one_flow,
+            |host| dear(host, 1),
         ),
-        cause("rps_many_flows", "the same with 32 flows", SOFTIRQ, rps_many_flows),
+        cause("rps_many_flows", "the same with 32 flows", SOFTIRQ, |host| dear(host, 32)),
         cause(
             "backlog_bursts",
             "bursts of 2500 into the RPS backlog of 1000, whose CPU has time",
@@ -66,14 +66,6 @@ fn dear(host: &mut Host, flows: u32) -> Result<Made, String> {
     host.sh("rx", &format!("{TO_CPU_1}; {}", rules(8000)))?;
     host.send(&format!("rate=25000 flows={flows}"))?;
     Ok(Made::with("the rules go", |host| host.sh("rx", "nft flush ruleset")))
-}
-
-fn rps_one_flow(host: &mut Host) -> Result<Made, String> {
-    dear(host, 1)
-}
-
-fn rps_many_flows(host: &mut Host) -> Result<Made, String> {
-    dear(host, 32)
 }
 
 fn backlog_bursts(host: &mut Host) -> Result<Made, String> {

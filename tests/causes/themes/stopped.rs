@@ -30,7 +30,7 @@ pub fn causes() -> Vec<Cause> {
             "freezer_v2",
             "the freezer of control groups, version 2, holds the reader",
             FROZEN,
-            freezer_v2,
+            |host| frozen(host, "unified", "cgroup.freeze", ["1", "0"]),
         ),
         cause("debugger", "a debugger holds the reader", TRACED, debugger),
         cause(
@@ -99,10 +99,6 @@ fn frozen(
 
 fn freezer(host: &mut Host) -> Result<Made, String> {
     frozen(host, "freezer", "freezer.state", ["FROZEN", "THAWED"])
-}
-
-fn freezer_v2(host: &mut Host) -> Result<Made, String> {
-    frozen(host, "unified", "cgroup.freeze", ["1", "0"])
 }
 
 fn debugger(host: &mut Host) -> Result<Made, String> {

@@ -20,15 +20,14 @@ pub fn causes() -> Vec<Cause> {
             "tcp_never_read",
             "a service accepts and never reads: zero windows",
             READER,
-            never_read,
+            |host| served(host, "read=never", "conns=8", "chunk=262144"),
         ),
-        cause("tcp_slow_reader", "a service that works 2 ms for each 4 KB", READER, slow_reader),
-        cause(
-            "tcp_napping_reader",
-            "a service that waits 5 ms after each 4 KB",
-            READER,
-            napping_reader,
-        ),
+        cause("tcp_slow_reader", "a service that works 2 ms for each 4 KB", READER, |host| {
+            served(host, "chunk=4096 work=2000", "conns=8", "chunk=262144")
+        }),
+        cause("tcp_napping_reader", "a service that waits 5 ms after each 4 KB", READER, |host| {
+            served(host, "chunk=4096 nap=5000", "conns=8", "chunk=262144")
+        }),
         cause("tcp_stopped", "a signal stopped the service", READER, stopped),
         cause("tcp_quota", "the service has a CPU quota of a tenth", READER, quota),
         cause(
@@ -42,9 +41,11 @@ pub fn causes() -> Vec<Cause> {
             "tcp_accept_queue",
             "a backlog of 4, five accepted a second, 100 asked for",
             ACCEPT,
-            accept_queue,
+            |host| requests(host, "backlog=4 accept=200 close", "connects=100 conns=50"),
         ),
-        cause("tcp_accept_never", "a listener that nobody accepts from", ACCEPT, accept_never),
+        cause("tcp_accept_never", "a listener that nobody accepts from", ACCEPT, |host| {
+            requests(host, "backlog=16 accept=never", "connects=100 conns=50")
+        }),
         cause(
             "tcp_accept_cookies",
             "the same with a flood of requests answered by cookies",
@@ -77,14 +78,15 @@ pub fn causes() -> Vec<Cause> {
             &[Said("unknown", ""), Said("nothing", ""), Said("no-listener", "")],
             refused,
         ),
-        cause("tcp_well", "four streams, read as they come", WELL, well),
-        cause("tcp_paced", "streams that send at a rate of their own", WELL, paced),
-        cause(
-            "tcp_transactions",
-            "requests of a byte and answers, nothing waits",
-            WELL,
-            transactions,
-        ),
+        cause("tcp_well", "four streams, read as they come", WELL, |host| {
+            nothing(host, "chunk=262144", "conns=4 chunk=20000 rate=10000000")
+        }),
+        cause("tcp_paced", "streams that send at a rate of their own", WELL, |host| {
+            nothing(host, "chunk=262144", "conns=8 chunk=1400 rate=500000")
+        }),
+        cause("tcp_transactions", "requests of a byte and answers, nothing waits", WELL, |host| {
+            nothing(host, "echo chunk=100", "conns=4 chunk=1 echo rate=2000")
+        }),
     ]
 }
 
@@ -111,18 +113,6 @@ fn served(host: &mut Host, serve: &str, load: &str, better: &'static str) -> Res
         host.other("tx", "tcp-load", &load).map(drop)
     })
     .by(unread))
-}
-
-fn never_read(host: &mut Host) -> Result<Made, String> {
-    served(host, "read=never", "conns=8", "chunk=262144")
-}
-
-fn slow_reader(host: &mut Host) -> Result<Made, String> {
-    served(host, "chunk=4096 work=2000", "conns=8", "chunk=262144")
-}
-
-fn napping_reader(host: &mut Host) -> Result<Made, String> {
-    served(host, "chunk=4096 nap=5000", "conns=8", "chunk=262144")
 }
 
 fn stopped(host: &mut Host) -> Result<Made, String> {
@@ -174,14 +164,6 @@ fn requests(host: &mut Host, serve: &str, load: &str) -> Result<Made, String> {
         host.other("rx", "tcp-serve", "close").map(drop)
     })
     .by(|host| host.pace(|host| host.counter("rx", "TcpExt.ListenDrops"))))
-}
-
-fn accept_queue(host: &mut Host) -> Result<Made, String> {
-    requests(host, "backlog=4 accept=200 close", "connects=100 conns=50")
-}
-
-fn accept_never(host: &mut Host) -> Result<Made, String> {
-    requests(host, "backlog=16 accept=never", "connects=100 conns=50")
 }
 
 fn accept_cookies(host: &mut Host) -> Result<Made, String> {
@@ -249,16 +231,4 @@ fn nothing(host: &mut Host, serve: &str, load: &str) -> Result<Made, String> {
     host.other("rx", "tcp-serve", serve)?;
     host.other("tx", "tcp-load", load)?;
     Ok(Made::without("nothing is lost"))
-}
-
-fn well(host: &mut Host) -> Result<Made, String> {
-    nothing(host, "chunk=262144", "conns=4 chunk=20000 rate=10000000")
-}
-
-fn paced(host: &mut Host) -> Result<Made, String> {
-    nothing(host, "chunk=262144", "conns=8 chunk=1400 rate=500000")
-}
-
-fn transactions(host: &mut Host) -> Result<Made, String> {
-    nothing(host, "echo chunk=100", "conns=4 chunk=1 echo rate=2000")
 }

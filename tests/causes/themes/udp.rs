@@ -10,52 +10,46 @@ const REFUSED: &[Said] = &[Said("refused", "")];
 
 pub fn causes() -> Vec<Cause> {
     vec![
-        cause("no_listener", "nobody has the port", NOBODY, no_listener),
-        cause(
-            "other_address",
-            "the socket of the port is bound to 127.0.0.1",
-            NOBODY,
-            other_address,
-        ),
-        cause(
-            "other_family",
-            "the socket takes IPv6 only, the traffic is IPv4",
-            NOBODY,
-            other_family,
-        ),
-        cause("other_device", "the socket is bound to another device", NOBODY, other_device),
-        cause(
-            "connected_elsewhere",
-            "the socket is connected to another peer",
-            NOBODY,
-            connected_elsewhere,
-        ),
+        cause("no_listener", "nobody has the port", NOBODY, |host| unheard(host, "")),
+        cause("other_address", "the socket of the port is bound to 127.0.0.1", NOBODY, |host| {
+            unheard(host, "at=127.0.0.1:9700")
+        }),
+        cause("other_family", "the socket takes IPv6 only, the traffic is IPv4", NOBODY, |host| {
+            unheard(host, "at=[::]:9700 v6only")
+        }),
+        cause("other_device", "the socket is bound to another device", NOBODY, |host| {
+            unheard(host, "at=0.0.0.0:9700 device=lo")
+        }),
+        cause("connected_elsewhere", "the socket is connected to another peer", NOBODY, |host| {
+            unheard(host, "from=10.88.0.77:5000")
+        }),
         cause(
             "other_port",
             "a service listens on the port after the one that is asked",
             NOBODY,
-            other_port,
+            |host| unheard(host, "at=10.88.0.2:9701"),
         ),
         cause(
             "checksum_short",
             "half of the datagrams have a wrong checksum, 100 bytes",
             SUM,
-            checksum_short,
+            |host| damaged(host, "work=5", "csum=bad"),
         ),
-        cause(
-            "checksum_long",
-            "the same with 600 bytes, found when they are read",
-            SUM,
-            checksum_long,
-        ),
-        cause("checksum_ipv6", "the same over IPv6", SUM, checksum_ipv6),
+        cause("checksum_long", "the same with 600 bytes, found when they are read", SUM, |host| {
+            damaged(host, "work=5", "csum=bad size=600")
+        }),
+        cause("checksum_ipv6", "the same over IPv6", SUM, |host| {
+            damaged(host, "at=[fd00:88::2]:9700", "csum=bad v6")
+        }),
         cause(
             "checksum_none_ipv6",
             "IPv6 datagrams without a checksum, which RFC 8200 forbids",
             &[Said("checksum", ""), Said("refused", "")],
-            checksum_none_ipv6,
+            |host| damaged(host, "at=[fd00:88::2]:9700", "csum=none v6"),
         ),
-        cause("udp_length", "UDP's header claims more bytes than there are", REFUSED, udp_length),
+        cause("udp_length", "UDP's header claims more bytes than there are", REFUSED, |host| {
+            damaged(host, "work=5", "udplen=900")
+        }),
     ]
 }
 
@@ -65,30 +59,6 @@ fn unheard(host: &mut Host, reader: &str) -> Result<Made, String> {
     }
     host.send("rate=5000")?;
     Ok(Made::with("a socket that fits", |host| host.read_instead("work=5")))
-}
-
-fn no_listener(host: &mut Host) -> Result<Made, String> {
-    unheard(host, "")
-}
-
-fn other_address(host: &mut Host) -> Result<Made, String> {
-    unheard(host, "at=127.0.0.1:9700")
-}
-
-fn other_family(host: &mut Host) -> Result<Made, String> {
-    unheard(host, "at=[::]:9700 v6only")
-}
-
-fn other_device(host: &mut Host) -> Result<Made, String> {
-    unheard(host, "at=0.0.0.0:9700 device=lo")
-}
-
-fn connected_elsewhere(host: &mut Host) -> Result<Made, String> {
-    unheard(host, "from=10.88.0.77:5000")
-}
-
-fn other_port(host: &mut Host) -> Result<Made, String> {
-    unheard(host, "at=10.88.0.2:9701")
 }
 
 /// As many good ones beside them.
@@ -103,24 +73,4 @@ fn damaged(host: &mut Host, reader: &str, frames: &'static str) -> Result<Made, 
         host.end_sender(0);
         Ok(())
     }))
-}
-
-fn checksum_short(host: &mut Host) -> Result<Made, String> {
-    damaged(host, "work=5", "csum=bad")
-}
-
-fn checksum_long(host: &mut Host) -> Result<Made, String> {
-    damaged(host, "work=5", "csum=bad size=600")
-}
-
-fn checksum_ipv6(host: &mut Host) -> Result<Made, String> {
-    damaged(host, "at=[fd00:88::2]:9700", "csum=bad v6")
-}
-
-fn checksum_none_ipv6(host: &mut Host) -> Result<Made, String> {
-    damaged(host, "at=[fd00:88::2]:9700", "csum=none v6")
-}
-
-fn udp_length(host: &mut Host) -> Result<Made, String> {
-    damaged(host, "work=5", "udplen=900")
 }

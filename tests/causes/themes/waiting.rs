@@ -17,9 +17,11 @@ pub fn causes() -> Vec<Cause> {
             "hogs_beside",
             "four hogs on the CPU of a reader that needs 60 % of it",
             OFF,
-            hogs_beside,
+            |host| hogs(host, "work=60", 10_000, "threads=4"),
         ),
-        cause("niced_reader", "the reader has nice 19, a hog on its CPU nice 0", OFF, niced_reader),
+        cause("niced_reader", "the reader has nice 19, a hog on its CPU nice 0", OFF, |host| {
+            hogs(host, "work=40 nice=19", 10_000, "threads=1")
+        }),
         cause(
             "idle_class_reader",
             "the reader is SCHED_IDLE, a hog on its CPU is not",
@@ -30,13 +32,13 @@ pub fn causes() -> Vec<Cause> {
             "realtime_hog",
             "a SCHED_FIFO program computes for 20 ms, then 5 ms are the reader's",
             OFF,
-            realtime_hog,
+            |host| hogs(host, "work=20 rcvbuf=16384", 10_000, "fifo run=20 nap=5"),
         ),
         cause(
             "session_of_hogs",
             "the reader has nice -15 in a session of its own; the hogs' session has as much weight",
             OFF,
-            session_of_hogs,
+            |host| hogs(host, "work=60 nice=-15 session", 10_000, "threads=3"),
         ),
         cause(
             "more_readers_than_cpus",
@@ -50,12 +52,14 @@ pub fn causes() -> Vec<Cause> {
             MANY,
             workers_on_one_cpu,
         ),
-        cause("cpu_quota", "the reader's control group has 10 of each 100 ms", QUOTA, cpu_quota),
+        cause("cpu_quota", "the reader's control group has 10 of each 100 ms", QUOTA, |host| {
+            quota(host, "10000", "100000")
+        }),
         cause(
             "cpu_quota_short",
             "a quota of 1 of each 5 ms, as a latency tuned limit",
             QUOTA,
-            cpu_quota_short,
+            |host| quota(host, "1000", "5000"),
         ),
         cause("naps", "the reader waits 1 ms for another service after each of 5k/s", ELSE, naps),
         cause(
@@ -89,14 +93,6 @@ fn hogs(host: &mut Host, reader: &str, rate: u32, hogs: &str) -> Result<Made, St
     }))
 }
 
-fn hogs_beside(host: &mut Host) -> Result<Made, String> {
-    hogs(host, "work=60", 10_000, "threads=4")
-}
-
-fn niced_reader(host: &mut Host) -> Result<Made, String> {
-    hogs(host, "work=40 nice=19", 10_000, "threads=1")
-}
-
 fn idle_class_reader(host: &mut Host) -> Result<Made, String> {
     let made = hogs(host, "work=40 idle-class", 10_000, "threads=1")?;
     // Whatever else the machine does keeps a reader of this class waiting.
@@ -105,14 +101,6 @@ fn idle_class_reader(host: &mut Host) -> Result<Made, String> {
         host.read_instead("work=40")
     });
     Ok(Made { remedy: normal.remedy, ..made })
-}
-
-fn realtime_hog(host: &mut Host) -> Result<Made, String> {
-    hogs(host, "work=20 rcvbuf=16384", 10_000, "fifo run=20 nap=5")
-}
-
-fn session_of_hogs(host: &mut Host) -> Result<Made, String> {
-    hogs(host, "work=60 nice=-15 session", 10_000, "threads=3")
 }
 
 fn more_readers(host: &mut Host) -> Result<Made, String> {
@@ -135,14 +123,6 @@ fn quota(host: &mut Host, quota: &'static str, period: &str) -> Result<Made, Str
     Ok(Made::with("no quota", move |_| {
         std::fs::write(format!("{group}/cpu.cfs_quota_us"), "-1").map_err(|error| error.to_string())
     }))
-}
-
-fn cpu_quota(host: &mut Host) -> Result<Made, String> {
-    quota(host, "10000", "100000")
-}
-
-fn cpu_quota_short(host: &mut Host) -> Result<Made, String> {
-    quota(host, "1000", "5000")
 }
 
 fn naps(host: &mut Host) -> Result<Made, String> {
