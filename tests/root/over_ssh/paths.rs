@@ -15,8 +15,7 @@ fn closed(protocol: &str) -> String {
 }
 
 fn refused(site: &Site, inventory: &str, what: &str) -> Said {
-    let check = site.rxpath(&["hosts", "check", inventory]).ends(3).warns(what);
-    check
+    site.rxpath(&["hosts", "check", inventory]).ends(3).warns(what)
 }
 
 #[test]

@@ -138,5 +138,5 @@ fn what_a_program_printed_is_shown_if_it_goes_on_and_if_its_outputs_stay_open() 
     let shown = start("echo here; sleep 6 & exit 3").wait_within(limits).unwrap_err();
     assert!(shown.starts_with("its outputs were open") && shown.contains("here"), "{shown}");
     let ended = start("echo here; exit 3").wait_within([LONGEST, CLOSED]).unwrap();
-    assert_eq!((ended.code, ended.printed.as_str()), (Some(3), "here\n"));
+    assert_eq!((ended.code, ended.out.as_str()), (Some(3), "here\n"));
 }
