@@ -8,6 +8,7 @@ use rxpath_host::write::journal::Contents;
 
 use super::place::{Place, WISHES};
 use crate::bed::{until, until_within};
+use crate::program::Said;
 
 fn watchdog_is_gone(place: &Place) -> bool {
     let contents = Contents::read(&place.store().path(1)).unwrap().unwrap();
