@@ -7,6 +7,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::program::said;
+
 const SCENARIO: &str = r#"
 question = "Is its command kept?"
 [topology]
@@ -34,9 +36,7 @@ fn a_run_in_a_directory_whose_name_is_not_utf_8_has_its_command() {
     let simulate = ["model", "simulate", "simple-path", "-d", "100ms", "--json", "--out"];
     for (words, key) in [(&run[..], "/settings/run"), (&simulate[..], "/result/run")] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-        let done = command.args(words).arg(&out).output().unwrap();
-        let answer: Result<Value, _> = serde_json::from_slice(&done.stdout);
-        let Ok(answer) = answer else { panic!("{done:?}") };
+        let answer = said(command.args(words).arg(&out)).json();
         let place = answer.pointer(key).and_then(Value::as_str).unwrap();
         let name = place.strip_prefix(&format!("{shown}/")).unwrap();
         let manifest = fs::read(out.join(name).join("manifest.json")).unwrap();
@@ -51,9 +51,8 @@ fn a_word_for_another_host_that_is_not_utf_8_is_refused() {
     let nothing = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(["trace", "--host", "sut", "--perfetto"]).arg(OsStr::from_bytes(b"odd\xff.json"));
-    let done = command.env("PATH", nothing.path()).output().unwrap();
-    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    let done = said(command.env("PATH", nothing.path()));
     let text = "rxpath: `odd\u{fffd}.json`: not UTF-8, which --host cannot pass on\n\
                 hint: use words in UTF-8 with --host\n";
-    assert_eq!((done.status.code(), told), (Some(2), text.to_owned()));
+    assert_eq!((done.code, done.err), (Some(2), text.to_owned()));
 }

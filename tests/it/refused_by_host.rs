@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
 use crate::executable;
+use crate::program::said;
 
 const INVENTORY: &str = r#"
     [hosts.gen1]
@@ -34,16 +35,14 @@ fn the_hint_of_a_host_is_the_hint_of_the_command() {
     executable::write(&ssh, REFUSING);
     fs::write(&hosts, INVENTORY).unwrap();
     let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap_or_default());
-    let said = |words: &[&str]| {
+    let rxpath = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-        let output = command.args(words).env("PATH", &path).output().unwrap();
-        String::from_utf8_lossy(&output.stderr).into_owned()
+        said(command.args(words).env("PATH", &path))
     };
     let [hosts, out] = [&hosts, &out].map(|path| path.to_str().unwrap());
-    let check = said(&["hosts", "check", hosts]);
-    assert!(check.contains("rxpath: sut: no room; make some\n"), "{check}");
-    let run = said(&["run", "udp-batching", "--hosts", hosts, "--out", out]);
-    assert!(run.contains("rxpath: sut: no room\nhint: make some\n"), "{run}");
+    rxpath(&["hosts", "check", hosts]).warns("rxpath: sut: no room; make some\n");
+    rxpath(&["run", "udp-batching", "--hosts", hosts, "--out", out])
+        .warns("rxpath: sut: no room\nhint: make some\n");
 }
 
 /// An ssh that answers nothing until another one runs too. It does not reach gen1, and the other host refuses.
@@ -70,12 +69,10 @@ fn cleanup_asks_all_hosts_at_once_and_prints_them_in_their_order() {
     let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(["hosts", "cleanup"]).arg(&hosts).env("PATH", &path);
-    let output = command.output().unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    let [gen1, sut] = printed.lines().collect::<Vec<_>>()[..] else { panic!("{output:?}") };
+    let output = said(&mut command).ends(5);
+    let [gen1, sut] = output.out.lines().collect::<Vec<_>>()[..] else { panic!("{output:?}") };
     assert!(gen1.starts_with("gen1: no answer to ssh (ssh: connect to host gen1.lab "), "{gen1}");
     assert_eq!(sut, "sut: no room; make some");
-    assert_eq!(output.status.code(), Some(5), "{output:?}");
 }
 
 #[test]
@@ -88,9 +85,7 @@ fn an_inventory_whose_name_is_not_utf_8_is_shown_in_the_settings() {
     for command in ["check", "cleanup"] {
         let mut rxpath = Command::new(env!("CARGO_BIN_EXE_rxpath"));
         rxpath.args(["hosts", command, "--json"]).arg(&hosts).env("PATH", &path);
-        let output = rxpath.output().unwrap();
-        let answer: Result<serde_json::Value, _> = serde_json::from_slice(&output.stdout);
-        let Ok(answer) = answer else { panic!("{output:?}") };
+        let answer = said(&mut rxpath).json();
         assert_eq!(answer["settings"]["inventory"], hosts.display().to_string(), "{answer}");
     }
 }

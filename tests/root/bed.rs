@@ -13,6 +13,7 @@ use rxpath_host::lab::lock::LabLock;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::lab::owner::Owner;
 
+use crate::program::Said;
 use crate::skip::skip;
 
 pub const TX_IP: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);

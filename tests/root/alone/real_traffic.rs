@@ -2,7 +2,7 @@
 //! however the search ends, the settings are as before.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -12,14 +12,15 @@ use rxpath_host::write::setter::{HostSetter, Setter};
 use serde_json::Value;
 
 use crate::bed::{searched, tried, until};
+use crate::program::{Said, said};
 use crate::schema;
 use crate::service::Service;
 
 /// Slices in which a pause of half a second, as of a sender without a CPU, breaks no limit: two glances of 300 ms must.
 const LONG: [&str; 4] = ["--slice", "1200ms", "--settle", "100ms"];
 
-fn answer(output: &Output) -> Value {
-    schema::result("tune-auto", &String::from_utf8_lossy(&output.stdout))
+fn answer(done: &Said) -> Value {
+    schema::result("tune-auto", &done.out)
 }
 
 /// The limit that these settings broke. Other load may break one too, with nothing on.
@@ -36,10 +37,8 @@ fn a_setting_that_helps_is_found_on_real_traffic_and_left_in_force() {
     let words = ["--yes", "--settings", "GRO", "--guard", "loss_ratio<=+5%", "--budget", "30s"];
     let times = ["--slice", "300ms", "--settle", "100ms", "--seed", "3"];
     let words = [&words[..], &["--apply"]].concat();
-    let done = searched(|| service.search_by(&times, &words).output().unwrap());
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let done = searched(|| said(&mut service.search_by(&times, &words))).ends(0);
     let found = answer(&done);
-    assert_eq!(done.status.code(), Some(0), "{said} {found}");
     assert_eq!(found["found"]["kept"][0]["name"], "GRO");
     // One poll hands 20 segments on as one: 0.6 times the CPU time was seen here.
     assert!(found["found"]["gain"]["interval"]["high"].as_f64().unwrap() < 1.0, "{found}");
@@ -51,15 +50,14 @@ fn a_setting_that_helps_is_found_on_real_traffic_and_left_in_force() {
     let count = |of: &str| found["live"][of].as_array().unwrap().len() as u64;
     let trials = found["found"]["trials_count"].as_u64().unwrap();
     assert!(count("slices") <= trials && trials <= count("slices") + count("breaches"), "{found}");
-    let envelope: Value = serde_json::from_slice(&done.stdout).unwrap();
-    let run = PathBuf::from(envelope["settings"]["run"].as_str().unwrap());
+    let run = PathBuf::from(done.json()["settings"]["run"].as_str().unwrap());
     for file in ["plan.toml", "tune-auto.md", "tune-auto.json", "tune-auto.html"] {
         assert!(run.join(file).exists(), "{file}");
     }
     assert_eq!(found["applied"]["in_force"], true);
     assert!(service.has_gro(), "what is kept is in force");
-    let undo = service.rxpath(&["tune", "undo"]).output().unwrap();
-    assert!(undo.status.success() && !service.has_gro(), "{undo:?}");
+    let undo = said(&mut service.rxpath(&["tune", "undo"])).ends(0);
+    assert!(!service.has_gro(), "{undo:?}");
     service.assert_done();
 }
 
@@ -71,13 +69,11 @@ fn a_setting_that_stops_the_traffic_is_undone_and_named() {
     let words = ["--yes", "--settings", "nothing", "--try", mtu, "--budget", "30s"];
     // Traffic that pauses by itself, too, says nothing of a setting.
     let attempt = || {
-        let done = service.search(&words).output().unwrap();
+        let done = said(&mut service.search(&words));
         assert!(service.read("veth/link").contains("mtu=1500"), "{done:?}");
         done
     };
-    let done = tried(attempt, |done| done.status.code() == Some(1));
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(done.status.code(), Some(1), "{said}");
+    let done = tried(attempt, |done| done.code == Some(1)).ends(1);
     let found = answer(&done);
     let dropped = &found["found"]["dropped"][0];
     assert_eq!(dropped["name"], mtu);
@@ -87,7 +83,7 @@ fn a_setting_that_stops_the_traffic_is_undone_and_named() {
 }
 
 /// A search while which the route to the user's host is gone as long as GRO is on.
-fn without_a_route(service: &Service) -> Output {
+fn without_a_route(service: &Service) -> Said {
     let route = |action: &str| {
         let words = ["-n", service.rx.name(), "route", action, "10.99.0.0/24", "dev", "veth"];
         assert!(Command::new("ip").args(words).status().unwrap().success(), "{words:?}");
@@ -111,7 +107,7 @@ fn without_a_route(service: &Service) -> Output {
     if is_there {
         route("del");
     }
-    let done = child.wait_with_output().unwrap();
+    let done = Said::from(child.wait_with_output().unwrap());
     assert!(!service.has_gro(), "{done:?}");
     done
 }
@@ -160,7 +156,7 @@ fn a_value_that_the_kernel_rounds_is_told_with_what_was_measured() {
     assert!(is_over(&done), "{said}");
     let found = answer(&done);
     let rounded = found["live"]["rounded"].as_array().unwrap();
-    assert_eq!(rounded.len(), 1, "{said} {found}");
+    assert_eq!(rounded.len(), 1, "{done:?}");
     let now: u64 = rounded[0]["after"].as_str().unwrap().parse().unwrap();
     assert!((31_002..31_011).contains(&now), "{found}");
     assert_eq!((&rounded[0]["set"], &rounded[0]["asked"]), (&set.into(), &"31001".into()));
@@ -183,16 +179,14 @@ fn a_search_that_is_killed_or_interrupted_leaves_the_settings_as_they_were() {
     let before = service.settings();
     for (signal, status) in [(Signal::SIGKILL, None), (Signal::SIGINT, Some(130))] {
         let child = until_changed(&service);
-        let told = service.rxpath(&["tune", "status"]).output().unwrap().stdout;
-        let (said, search) = (String::from_utf8_lossy(&told), child.id());
+        let status_now = said(&mut service.rxpath(&["tune", "status"])).out;
         // Between two slices nothing is in force.
-        let is_told = said.contains(&format!("while process {search} runs"));
-        assert!(is_told || said.starts_with("nothing is changed"), "{said}");
+        let is_told = status_now.contains(&format!("while process {} runs", child.id()));
+        assert!(is_told || status_now.starts_with("nothing is changed"), "{status_now}");
         kill(Pid::from_raw(child.id() as i32), signal).unwrap();
-        let ended = child.wait_with_output().unwrap();
-        let told = String::from_utf8_lossy(&ended.stdout).into_owned();
-        assert_eq!(ended.status.code(), status, "{told}");
-        assert_eq!(told.contains("\"ended\": \"cut-short\""), status.is_some(), "{told}");
+        let ended = Said::from(child.wait_with_output().unwrap());
+        assert_eq!(ended.code, status, "{ended:?}");
+        assert_eq!(ended.out.contains("\"ended\": \"cut-short\""), status.is_some(), "{ended:?}");
         until("the settings are as before", || service.settings() == before);
         service.assert_done();
     }
@@ -213,10 +207,9 @@ fn what_another_program_sets_meanwhile_ends_the_search_and_stays() {
     let foreign = "4096\t131072\t7777777";
     let target: Target = rmem.parse().unwrap();
     service.rx.run(move |_| HostSetter::default().write(&target, foreign)).unwrap().unwrap();
-    let done = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(done.status.code(), Some(5), "{said}");
-    assert!(said.contains("another program set net.ipv4.tcp_rmem to 4096"), "{said}");
+    Said::from(child.wait_with_output().unwrap())
+        .ends(5)
+        .warns("another program set net.ipv4.tcp_rmem to 4096");
     assert_eq!(service.read(rmem), foreign);
     service.assert_done();
 }
@@ -225,10 +218,7 @@ fn what_another_program_sets_meanwhile_ends_the_search_and_stays() {
 fn what_cannot_be_searched_on_is_refused_before_anything_changes() {
     let Some(service) = Service::new() else { return };
     let refused = |service: &Service, words: &[&str], code: i32, part: &str| {
-        let done = service.search(words).output().unwrap();
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        assert_eq!(done.status.code(), Some(code), "{words:?}: {said}");
-        assert!(said.contains(part), "{words:?}: {said}");
+        said(&mut service.search(words)).ends(code).warns(part);
         assert!(!service.state().join("1.journal").exists(), "{words:?}");
     };
     refused(&service, &["--yes"], 3, "there is no traffic to search on");
@@ -247,9 +237,7 @@ fn what_cannot_be_searched_on_is_refused_before_anything_changes() {
             scope.spawn(move || refused(service, words, code, part));
         }
     });
-    let done = service.search(&["--dry-run"]).output().unwrap();
-    assert_eq!(done.status.code(), Some(0));
-    let listed = answer(&done);
+    let listed = answer(&said(&mut service.search(&["--dry-run"])).ends(0));
     let names: Vec<&str> = listed["candidates"]
         .as_array()
         .unwrap()

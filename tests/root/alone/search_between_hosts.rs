@@ -3,6 +3,7 @@
 use crate::arena::Arena;
 use crate::bed::{may_run, searched};
 use crate::over_ssh::STALLING;
+use crate::program::said;
 use crate::schema;
 
 const INVENTORY: &str = r#"
@@ -25,21 +26,16 @@ fn a_buffer_that_is_too_small_is_found_between_hosts() {
     std::fs::write(path("s.toml"), STALLING).unwrap();
     std::fs::write(path("lab.toml"), INVENTORY).unwrap();
     let search = || {
-        arena
-            .inside(env!("CARGO_BIN_EXE_rxpath"))
+        let mut command = arena.inside(env!("CARGO_BIN_EXE_rxpath"));
+        command
             .args(["tune", "auto", "--json", "--change-hosts", "--budget", "60s", "--out"])
             .args([path("runs"), "--scenario".into(), path("s.toml"), "--hosts".into()])
             .arg(path("lab.toml"))
             .args(["--set", "trials.ramp=20ms", "--set", "trials.measure=100ms"])
-            .args(["--settings", "larger receive buffer"])
-            .output()
-            .unwrap()
+            .args(["--settings", "larger receive buffer"]);
+        said(&mut command)
     };
-    let output = searched(search);
-    let text = String::from_utf8_lossy(&output.stdout);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}{text}");
-    let result = schema::result("tune-auto", &text);
+    let result = schema::result("tune-auto", &searched(search).ok());
     let kept = result["found"]["kept"].as_array().unwrap();
     assert!(kept.iter().any(|one| one["name"] == "larger receive buffer"), "{result}");
     // 1.7 times the goodput; five pairs of 100 ms say no more than that it is a gain.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use rxpath_host::lab::netns::Namespace;
 use rxpath_record::manifest::Manifest;
@@ -11,6 +11,7 @@ use rxpath_record::run::RunReader;
 use tempfile::TempDir;
 
 use crate::bed::Bed;
+use crate::program::{Said, said};
 
 const HOSTS: [(&str, &str); 4] =
     [("gen1", "sender"), ("gen2", "sender"), ("sut", "receiver"), ("sut2", "receiver")];
@@ -83,9 +84,9 @@ impl Lan {
         file.to_str().unwrap().to_owned()
     }
 
-    pub fn rxpath(&self, words: &[&str]) -> Output {
+    pub fn rxpath(&self, words: &[&str]) -> Said {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-        command.args(words).args(["--hosts", &self.inventory]).output().unwrap()
+        said(command.args(words).args(["--hosts", &self.inventory]))
     }
 
     /// Chooses who sends to whom.
@@ -105,11 +106,11 @@ impl Lan {
         let (file, out) = (self.write(scenario), self.dir.path().join("runs"));
         let ended = self.rxpath(&["run", &file, "--keep-noisy", "--out", out.to_str().unwrap()]);
         // 4: the machine was busy, which is no matter here.
-        assert!(matches!(ended.status.code(), Some(0 | 4)), "{ended:?}");
+        assert!(matches!(ended.code, Some(0 | 4)), "{ended:?}");
         let directory = fs::read_dir(&out).unwrap().next().unwrap().unwrap().path();
         let page = fs::read_to_string(directory.join("report.html")).unwrap();
         let run = RunReader::open(Path::new(&directory)).unwrap();
         fs::remove_dir_all(&out).unwrap();
-        (run, String::from_utf8(ended.stdout).unwrap(), page)
+        (run, ended.out, page)
     }
 }
