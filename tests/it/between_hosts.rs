@@ -243,8 +243,7 @@ fn keys_of_the_lab_s_link_are_not_those_of_a_host() {
         let line = format!("sut: lo/queues/rx-0/rps_cpus = {value} (for {variant})");
         assert!(text.contains(&line), "{line}: {text}");
     }
-    let output = planned("question = \"?\"\n[tune.receiver]\n\"net.core.rmem_max\" = \"1\"\n");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = planned("question = \"?\"\n[tune.receiver]\n\"net.core.rmem_max\" = \"1\"\n").out;
     // A container may not have it.
     assert!(text.contains("sut: net.core.rmem_max = 1 (for base), "), "{text}");
     for line in [
@@ -265,16 +264,12 @@ fn a_plan_with_nothing_to_compare_is_shown_and_ends_as_the_run_would() {
     let why = "`load.engine` works on one machine only, in a lab of two namespaces";
     let what = format!("rxpath: 1 of 1 variants not available: {why}: nothing is left to compare");
     for plan in [&["--dry-run"][..], &["--dry-run", "--json"]] {
-        let output = rxpath(&[&words[..], plan].concat());
-        let said = told(&output);
-        assert_eq!(output.status.code(), Some(3), "{said}");
-        assert!(String::from_utf8_lossy(&output.stdout).contains(why), "{output:?}");
-        assert!(said.lines().any(|line| line == what), "{said}");
-        assert!(!said.contains("hint: "), "the plan is there: {said}");
+        let said = rxpath(&[&words[..], plan].concat()).ends(3).prints(why);
+        assert!(said.err.lines().any(|line| line == what), "{said:?}");
+        assert!(!said.err.contains("hint: "), "the plan is there: {said:?}");
     }
-    let run = rxpath(&words);
-    assert_eq!(run.status.code(), Some(3), "{run:?}");
-    assert!(told(&run).lines().any(|line| line == what), "{run:?}");
+    let run = rxpath(&words).ends(3);
+    assert!(run.err.lines().any(|line| line == what), "{run:?}");
 }
 
 #[test]

@@ -158,8 +158,8 @@ pub fn tried<T>(attempt: impl Fn() -> T, is_as_wanted: impl Fn(&T) -> bool) -> T
 
 /// A search by [`tried`]: one may end without a proof on a machine that is disturbed meanwhile, or before it has one, where the
 /// sender had no CPU in some trials (5). It says so.
-pub fn searched(search: impl Fn() -> Output) -> Output {
-    tried(search, |output| !matches!(output.status.code(), Some(1 | 4 | 5)))
+pub fn searched(search: impl Fn() -> Said) -> Said {
+    tried(search, |said| !matches!(said.code, Some(1 | 4 | 5)))
 }
 
 /// Waits for a condition; panics with `what` after 20 s.

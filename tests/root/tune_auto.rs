@@ -50,9 +50,9 @@ fn search(arena: &Arena, out: &str, words: &[&str]) -> Run {
 /// message stands for what it found.
 fn judged(run: Run) -> (Option<i32>, Value, String) {
     let ended = run.wait();
-    let code = ended.status.code();
-    if ended.stdout.is_empty() {
-        return (code, ended.stderr.into(), ended.stdout);
+    let code = ended.code;
+    if ended.out.is_empty() {
+        return (code, ended.err.into(), ended.out);
     }
     let found = schema::result("tune-auto", &ended.out)["found"].take();
     assert_eq!(code == Some(0), !names(&found["kept"]).is_empty(), "{found}");

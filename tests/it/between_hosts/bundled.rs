@@ -109,14 +109,14 @@ impl Answer {
 impl Tried<'_> {
     fn planned(&self, more: &[&str]) -> Result<Answer, String> {
         let words = ["run", self.name, "--hosts", self.hosts, "--dry-run", "--json"];
-        let output = rxpath(&[&words[..], more].concat());
-        match output.status.code() {
-            Some(0) => serde_json::from_str(&output.out).map_err(|error| error.to_string()),
-            // As the run would end.
-            Some(3) if told(&output).contains(": nothing is left to compare") => {
-                serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
+        let plan = rxpath(&[&words[..], more].concat());
+        // 3: as the run would end.
+        match plan.code {
+            Some(3) if !plan.err.contains(": nothing is left to compare") => {
+                Err(format!("exit 3: {}", plan.err))
             }
-            code => Err(format!("exit {code:?}: {}", output.err)),
+            Some(0 | 3) => serde_json::from_str(&plan.out).map_err(|error| error.to_string()),
+            code => Err(format!("exit {code:?}: {}", plan.err)),
         }
     }
 

@@ -119,13 +119,10 @@ fn a_setting_that_cuts_the_ssh_session_is_undone_and_named() {
     let service = service.stream();
     // Where this thread has no CPU the route goes and comes late, in slices without GRO, too. Where the sender has none, the search
     // may end before.
-    let is_cut = |done: &Output| {
-        let said = String::from_utf8_lossy(&done.stdout);
-        done.status.code() == Some(1) && said.contains("\"broke\": \"your ssh session was cut off")
+    let is_cut = |done: &Said| {
+        done.code == Some(1) && done.out.contains("\"broke\": \"your ssh session was cut off")
     };
-    let done = tried(|| without_a_route(&service), is_cut);
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(done.status.code(), Some(1), "{said}");
+    let done = tried(|| without_a_route(&service), is_cut).ends(1);
     let found = answer(&done);
     let dropped = &found["found"]["dropped"][0];
     let broke = dropped["why"]["broke"].as_str().unwrap();
@@ -147,13 +144,11 @@ fn a_value_that_the_kernel_rounds_is_told_with_what_was_measured() {
     // What the slices say does not matter: a value that seemed to help may not be confirmed (4).
     let times = ["--slice", "200ms", "--settle", "20ms"];
     let words = [&words[..], &[&odd]].concat();
-    let attempt = || service.search_by(&times, &words).output().unwrap();
+    let attempt = || said(&mut service.search_by(&times, &words));
     // Slices whose sender has no CPU end it before: ten in a row without a result, three at all with one (5).
-    let is_over =
-        |done: &Output| matches!(done.status.code(), Some(0 | 1 | 4)) && !done.stdout.is_empty();
+    let is_over = |done: &Said| matches!(done.code, Some(0 | 1 | 4)) && !done.out.is_empty();
     let done = tried(attempt, is_over);
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(is_over(&done), "{said}");
+    assert!(is_over(&done), "{done:?}");
     let found = answer(&done);
     let rounded = found["live"]["rounded"].as_array().unwrap();
     assert_eq!(rounded.len(), 1, "{done:?}");

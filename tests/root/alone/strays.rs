@@ -53,9 +53,9 @@ fn cleanup_names_a_program_that_a_killed_run_left_and_ends_it() {
     site.kill_with(run, "sut");
     let dry = site.rxpath(&["hosts", "cleanup", &site.inventory, "--dry-run"]);
     assert_eq!(dry.code, Some(5), "{dry:?}");
-    assert!(dry.printed.contains(": would end process "), "{dry:?}");
+    assert!(dry.out.contains(": would end process "), "{dry:?}");
     // The hosts are one machine: both find it, and one names it.
-    let named = dry.printed.matches(" of a killed run: sleep 5555\n").count();
+    let named = dry.out.matches(" of a killed run: sleep 5555\n").count();
     assert_eq!(named, 1, "{dry:?}");
     site.wait_for("sut", "sleep 5555");
     let cleaned = site.rxpath(&["hosts", "cleanup", &site.inventory, "--json"]);

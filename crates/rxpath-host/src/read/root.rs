@@ -169,29 +169,38 @@ impl Root {
         }
     }
 
-    /// A small file of `/proc` that the kernel makes at once (`single_open`), with one read into `buffer`.
+    /// The text of [`Root::once_bytes`].
     ///
-    /// **Cost** three system calls, for readers of a file for each thread of the machine; [`Root::text`] takes five and more.
     /// **Errors** as [`Root::text`]; `Malformed` when it does not fit.
     pub fn once<'b>(&self, path: &str, buffer: &'b mut [u8]) -> Result<&'b str, HostError> {
+        str::from_utf8(self.once_bytes(path, buffer)?).map_err(|_| {
+            HostError::malformed(self.path(path), 1, "not text (bytes that are not UTF-8)")
+        })
+    }
+
+    /// A small file of `/proc` that the kernel makes at once (`single_open`), with one read into `buffer`.
+    ///
+    /// **Cost** three system calls, for readers of a file for each thread of the machine; [`Root::bytes`] takes five.
+    /// **Errors** as [`Root::open`]; `Malformed` when it does not fit.
+    pub fn once_bytes<'b>(&self, path: &str, buffer: &'b mut [u8]) -> Result<&'b [u8], HostError> {
         let failed = |e: io::Error| HostError::from_io("read", &self.path(path), e);
         let mut file = match &self.view {
             View::Host => File::open(path).map_err(failed)?,
             View::Tree(_) | View::ThreadNet { .. } => self.open(path)?,
         };
         let length = file.read(buffer).map_err(failed)?;
-        let bad = |why: &str| HostError::malformed(self.path(path), 1, why);
         if length == buffer.len() {
-            return Err(bad("longer than expected"));
+            return Err(HostError::malformed(self.path(path), 1, "longer than expected"));
         }
-        str::from_utf8(&buffer[..length]).map_err(|_| bad("not text (bytes that are not UTF-8)"))
+        Ok(&buffer[..length])
     }
 
     /// The whole file.
     ///
     /// **Errors** as [`Root::open`]; [`HostError::Malformed`] above `MAX_FILE_BYTES`.
     pub fn bytes(&self, path: &str) -> Result<Vec<u8>, HostError> {
-        let mut content = Vec::new();
+        // The kernel gives the size of a file of /proc or sysfs as nothing or a page: most fit, and need one read.
+        let mut content = Vec::with_capacity(4 << 10);
         self.open(path)?
             .take(MAX_FILE_BYTES + 1)
             .read_to_end(&mut content)

@@ -216,10 +216,10 @@ fn window(
     carriers.begin(window_ns[0]);
     let missed = faults::missed("it", window_ns[0], hold(outlet, window_ns, ready_ns));
     let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
-    for other in &ask.others {
-        ours.pids.push(*other);
-        ours.pids.extend(task::family(&Root::host(), *other));
-    }
+    // The family of the coordinator is all endpoints of this machine, and all that these started.
+    ours.pids.extend(ask.others.iter().flat_map(|other| task::family(&Root::host(), *other)));
+    ours.pids.sort_unstable();
+    ours.pids.dedup();
     let mut paces = paces.map_or_else(Paces::begin, PaceReader::into_window);
     let before = Interrupted::now(&counting.lowest());
     // It waits for a connection that takes no line.
