@@ -22,9 +22,9 @@ pub struct EndpointCost {
 }
 
 impl EndpointCost {
-    /// The window begins.
-    pub fn begin(outlet: &Outlet) -> Self {
-        Self { cpus: UsedCpus::begin(), from: CostMark::take(outlet) }
+    /// The window begins. Where its threads ran is known since `cpus`.
+    pub fn begin(cpus: UsedCpus, outlet: &Outlet) -> Self {
+        Self { cpus, from: CostMark::take(outlet) }
     }
 
     /// Scans the threads, if the last scan is old enough.
@@ -68,7 +68,8 @@ impl CostMark {
 /// The CPUs on which threads of this process ran.
 ///
 /// **Source** `/proc/PID/task/TID/schedstat`: whether a thread ran; of those that did, `processor` of `stat`.
-struct UsedCpus {
+/// CPUs on which threads of this endpoint were seen that had run.
+pub struct UsedCpus {
     /// The CPU time of each thread at the last scan.
     ran_ns: BTreeMap<i32, u64>,
     cpus: BTreeSet<u32>,
@@ -77,7 +78,7 @@ struct UsedCpus {
 
 impl UsedCpus {
     /// Where threads ran before does not count.
-    fn begin() -> Self {
+    pub fn begin() -> Self {
         let mut own =
             Self { ran_ns: BTreeMap::new(), cpus: BTreeSet::new(), looked: Instant::now() };
         own.look();
@@ -118,7 +119,7 @@ mod tests {
     fn lines_in_both_directions_and_work_in_between_are_counted() {
         let outlet = Outlet::new(Box::new(std::io::sink()));
         outlet.say(Said::Tick);
-        let meter = EndpointCost::begin(&outlet);
+        let meter = EndpointCost::begin(UsedCpus::begin(), &outlet);
         let from = meter.from.as_ref().unwrap().cpu;
         outlet.say(Said::Tick);
         outlet.count_read(100);

@@ -16,31 +16,33 @@ use crate::shared::locked;
 /// A failed write means that the coordinator is gone; the end of the input says so too, and ends the endpoint.
 pub struct Outlet {
     inner: Mutex<Inner>,
-    read_bytes: AtomicU64,
+    bytes: Arc<AtomicU64>,
 }
 
 struct Inner {
     to: Box<dyn Write + Send>,
     /// Lines of programs in a window: the link that is measured may be the one that carries them.
     held: Option<Vec<Said>>,
-    written_bytes: u64,
+    /// That of the outlet, which is read without waiting for a write.
+    bytes: Arc<AtomicU64>,
 }
 
 impl Outlet {
     /// An outlet.
     pub fn new(to: Box<dyn Write + Send>) -> Self {
-        let inner = Inner { to, held: None, written_bytes: 0 };
-        Self { inner: Mutex::new(inner), read_bytes: AtomicU64::new(0) }
+        let bytes = Arc::<AtomicU64>::default();
+        let inner = Inner { to, held: None, bytes: Arc::clone(&bytes) };
+        Self { inner: Mutex::new(inner), bytes }
     }
 
     /// Counts what was read from the pipe whose other direction this is. **Unit** bytes.
     pub fn count_read(&self, bytes: usize) {
-        self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Bytes over the pipe in both directions so far.
     pub fn bytes(&self) -> u64 {
-        locked(&self.inner).written_bytes + self.read_bytes.load(Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Writes a line of text.
@@ -120,7 +122,7 @@ impl Inner {
     }
 
     fn line(&mut self, text: &str) {
-        self.written_bytes += text.len() as u64 + 1;
+        self.bytes.fetch_add(text.len() as u64 + 1, Ordering::Relaxed);
         let _ = writeln!(self.to, "{text}").and_then(|()| self.to.flush());
     }
 }

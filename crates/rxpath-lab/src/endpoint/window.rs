@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::ahead::Ahead;
 use super::carriers::Carriers;
-use super::cost::EndpointCost;
+use super::cost::{EndpointCost, UsedCpus};
 use super::counting::Counting;
 use super::device_cpus::Interrupted;
 use super::faults::{self, PaceReader, Paces};
@@ -222,9 +222,10 @@ fn window(
     ours.pids.dedup();
     let mut paces = paces.map_or_else(Paces::begin, PaceReader::into_window);
     let before = Interrupted::now(&counting.lowest());
-    // It waits for a connection that takes no line.
-    let mut cost = EndpointCost::begin(outlet);
+    let cpus = UsedCpus::begin();
+    // The threads of everybody are read before the mark, and after the one at the end.
     let from = CpuSnapshot::take(&ours);
+    let mut cost = EndpointCost::begin(cpus, outlet);
     let first = counting.read();
     let passed = phase::until(monotonic_ns, window_ns[1], ahead.is_over(), || {
         paces.note();
@@ -235,8 +236,9 @@ fn window(
     let last = counting.read();
     // A process of its own since the window began, or none.
     ours.pids.extend(Some(victim.load(Ordering::Relaxed)).filter(|pid| *pid > 0));
-    let between = Between::marks(&from, &CpuSnapshot::of_ours(&ours), &ours);
+    let to = CpuSnapshot::of_ours(&ours);
     let cost = cost.end(outlet);
+    let between = Between::marks(&from, &to, &ours);
     let paces = paces.end();
     let after = Interrupted::now(&counting.lowest());
     let device_cpus = after.cpus_since(&before, [&first, &last]);
