@@ -96,10 +96,14 @@ fn requests_are_searched_under_a_latency_limit() {
         // A request takes 10 ms of the server, so at most 100 per second are answered, and 97 % of a rate must be.
         let words =
             [protocol, "--quick", "--max", "400", "--slo", "p50<20ms", "--time", "12s", "--json"];
-        let ended = capacity(&arena, protocol, &words, &["serve.work=10ms", "load.connections=4"]);
-        let code = ended.code;
-        assert!(matches!(code, Some(0 | 1 | 3 | 4)), "{protocol}: {}", ended.err);
-        let found = found(&ended);
+        let search = || {
+            let set = ["serve.work=10ms", "load.connections=4"];
+            let ended = capacity(&arena, protocol, &words, &set);
+            assert!(matches!(ended.code, Some(0 | 1 | 3 | 4)), "{protocol}: {}", ended.err);
+            found(&ended)
+        };
+        // Other load may make all trials of one void.
+        let found = tried(search, |found| !found.loads.is_empty());
         assert_eq!(found.goal.latency.as_deref(), Some("p50<20ms"));
         assert!(found.lower_per_s.is_none_or(|lower| lower <= 104.0), "{found:#?}");
         assert!(found.loads.iter().any(|load| !load.latencies_us.is_empty()), "{found:#?}");
