@@ -185,7 +185,8 @@ impl Root {
     pub fn once_bytes<'b>(&self, path: &str, buffer: &'b mut [u8]) -> Result<&'b [u8], HostError> {
         let failed = |e: io::Error| HostError::from_io("read", &self.path(path), e);
         let mut file = match &self.view {
-            View::Host => File::open(path).map_err(failed)?,
+            // The kernel has no FIFO there, and the kind of the file would be one more call.
+            View::Host => File::open(self.path(path)).map_err(failed)?,
             View::Tree(_) | View::ThreadNet { .. } => self.open(path)?,
         };
         let length = file.read(buffer).map_err(failed)?;
@@ -199,7 +200,8 @@ impl Root {
     ///
     /// **Errors** as [`Root::open`]; [`HostError::Malformed`] above `MAX_FILE_BYTES`.
     pub fn bytes(&self, path: &str) -> Result<Vec<u8>, HostError> {
-        // The kernel gives the size of a file of /proc or sysfs as nothing or a page: most fit, and need one read.
+        // The kernel gives the size of a file of /proc or sysfs as nothing or a page. Most files fit here: one read has all of
+        // it, and the next one nothing.
         let mut content = Vec::with_capacity(4 << 10);
         self.open(path)?
             .take(MAX_FILE_BYTES + 1)
@@ -367,6 +369,32 @@ mod tests {
         let error = root.text("/proc/garbage").unwrap_err();
         assert!(matches!(error, HostError::Malformed { line: 2, .. }), "{error}");
         assert!(matches!(root.text("/proc/none").unwrap_err(), HostError::Missing { .. }));
+    }
+
+    #[test]
+    fn a_file_that_is_read_at_once_is_whole_or_refused() {
+        let (dir, root) = tree();
+        fs::write(dir.path().join("proc/small"), b"ok\xff").unwrap();
+        assert_eq!(root.once_bytes("/proc/small", &mut [0; 4]).unwrap(), b"ok\xff");
+        // A full buffer may have lost the end of the file.
+        let mut buffer = [0; 3];
+        for room in [2, 3] {
+            let error = root.once_bytes("/proc/small", &mut buffer[..room]).unwrap_err();
+            assert!(error.to_string().contains("longer than expected"), "{error}");
+        }
+        let error = root.once("/proc/small", &mut [0; 4]).unwrap_err();
+        assert!(error.to_string().contains("not text"), "{error}");
+        let missing = root.once_bytes("/proc/none", &mut [0; 4]).unwrap_err();
+        assert!(matches!(missing, HostError::Missing { .. }), "{missing}");
+    }
+
+    #[test]
+    fn what_is_read_at_once_is_noted_too() {
+        let asked = Asked::default();
+        let root = Root::host().noting(&asked);
+        root.once_bytes("/proc/self/stat", &mut [0; 2048]).unwrap();
+        let asked = asked.lock().unwrap();
+        assert!(asked.contains("/proc/self/stat"), "{asked:?}");
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub fn read(root: &Root, pid: i32, tid: Option<i32>) -> Result<TaskStat, HostErr
         Some(tid) => format!("/proc/{pid}/task/{tid}/stat"),
         None => format!("/proc/{pid}/stat"),
     };
-    // A name of at most 64 bytes, and 52 numbers of at most 20 digits.
+    // 52 fields (fs/proc/array.c `do_task_stat`): a name of less than 64 bytes, a state, and numbers of at most 20 digits.
     let mut buffer = [0; 2048];
     parse(root.once_bytes(&path, &mut buffer)?).map_err(|e| e.at(root.path(&path)))
 }
