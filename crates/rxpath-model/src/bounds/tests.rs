@@ -131,6 +131,17 @@ fn a_file_gives_what_flags_give() {
 }
 
 #[test]
+fn a_flag_wins_over_the_file_and_the_file_has_the_rest() {
+    let file = Parameters { same_cpu: true, share: Some(0.5), batch: Some(4.0), ..full() };
+    assert_eq!(Parameters::default().over(file.clone()), file);
+    let (size, share, ring) = (Some(Bytes(64)), Some(0.25), Some(ItemCount(512)));
+    let flags = Parameters { size, share, ring, ..Parameters::default() };
+    assert_eq!(flags.over(file.clone()), Parameters { size, share, ring, ..file });
+    let flags = Parameters { same_cpu: true, ..Parameters::default() };
+    assert!(flags.over(full()).same_cpu && !Parameters::default().over(full()).same_cpu);
+}
+
+#[test]
 fn truesize_is_estimated_as_measured() {
     for (size, wanted) in [(32, 832), (512, 1280), (1472, 2304)] {
         let p = Parameters { size: Some(Bytes(size)), ..Parameters::default() };
