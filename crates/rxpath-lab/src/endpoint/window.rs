@@ -216,7 +216,7 @@ fn window(
     carriers.begin(window_ns[0]);
     let missed = faults::missed("it", window_ns[0], hold(outlet, window_ns, ready_ns));
     let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
-    // The family of the coordinator is all endpoints of this machine, and all that these started.
+    // Families overlap: a coordinator on this machine may have started its endpoints, and these the workloads.
     ours.pids.extend(ask.others.iter().flat_map(|other| task::family(&Root::host(), *other)));
     ours.pids.sort_unstable();
     ours.pids.dedup();
