@@ -147,7 +147,7 @@ static __always_inline bool from_user(void)
 
 /*
  * Who raises a softirq now. A variable that says so (the preemption count) is out of reach on kernels without
- * CONFIG_KALLSYMS_ALL, so it is told by what this CPU entered and has not left, and on x86 by the registers of the
+ * CONFIG_KALLSYMS_ALL, so it follows from what this CPU entered and has not left, and on x86 by the registers of the
  * task: a task that was interrupted in user mode raises nothing, whatever interrupt it was.
  */
 static __always_inline __u32 raiser(struct scratch *s)
@@ -319,7 +319,7 @@ int BPF_PROG(rxpath_napi_poll, struct napi_struct *napi, int work, int budget)
 
 /*
  * Counts a packet of a softirq that is not the task's own for the flow that it belongs to. It runs for each packet, so
- * the reader attaches it by turns.
+ * the reader duty-cycles it.
  */
 SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(rxpath_netif_receive_skb, struct sk_buff *skb)
