@@ -47,6 +47,13 @@ fn the_plan_of_a_search_names_its_axes_and_what_has_no_place_in_it_is_refused() 
     for words in [&["--trials", "3"][..], &["--check", "--dry-run"]] {
         run(words).ends(2).warns("has a [search], which has no blocks");
     }
+    // Variants other than the start are not compared: a search may lack them. The lab's veth has no flow rules.
+    let variants =
+        "[[variant]]\nname = \"here\"\n[[variant]]\nname = \"rule\"\nlab.flow_rule = true\n";
+    write(variants);
+    run(&["--dry-run"]).ends(0).prints("not available here: ");
+    write(&format!("variant = \"rule\"\n{variants}"));
+    run(&["--dry-run"]).ends(3).warns("variant rule cannot run here: ");
     write("objective = \"max loss_ratio\"");
     for words in [&[][..], &["--dry-run"]] {
         run(words).ends(2).warns("write min loss_ratio").warns("[search]");

@@ -21,7 +21,7 @@ use crate::cmd::lab_error::failure;
 use crate::cmd::model::calibration::{default_path, load as load_calibration};
 use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
-use crate::cmd::scenario::{resolved, resolved_between, root_needs};
+use crate::cmd::scenario::{chosen, resolved, resolved_between, root_needs};
 use crate::cmd::tune::auto::{self, AutoCommand};
 use crate::cmd::values::value_name;
 use crate::output::bars::Bars;
@@ -180,6 +180,10 @@ impl RunCommand {
                 lines.try_for_each(|line| output::line(&line))?;
                 output::text(&on_hosts::text(&plan))?;
             }
+        }
+        if let Some(search) = &resolved.search {
+            // It compares nothing of the file. Its run needs the variant from which it starts.
+            return chosen(resolved, search.variant.as_deref()).map(|_| Exit::Done);
         }
         match left_out(resolved) {
             // As the run would end, without its hint: the plan has the reason of each variant.
