@@ -20,39 +20,9 @@ if [ -n "$in_memory" ]; then
 	if [ "$free_kb" -gt 4000000 ] && "$in_memory/program" 2>/dev/null; then export TMPDIR="$in_memory"; fi
 fi
 
-# Every call selects the whole workspace: with other packages cargo would build the crates again, for other features.
-suite() { # options of cargo test; what it prints is also in target/tests.log
-	{
-		# shellcheck disable=SC2046  # some options or none
-		cargo test $(tools/features.sh 2>/dev/null) --profile ci --workspace --no-fail-fast "$@" 2>&1 || echo "exit status $?"
-	} | tee target/tests.log
-	! tail -n 1 target/tests.log | grep -q '^exit status'
-}
-# Whether each program of tests came to its end: of one that crashed no test is named.
-is_whole() { [ "$(grep -c '^ *Running ' target/tests.log)" = "$(grep -c '^test result: ' target/tests.log)" ]; }
-# Where other guests take the CPU, one of some hundreds of tests may fail though the program is right. So up to three that failed are
-# run a second time, one at a time, and named at the end.
-run() { # name, options of the tests, options of cargo test
-	name=$1 options=$2
-	shift 2
-	begun=$(date +%s)
-	# shellcheck disable=SC2086  # several options
-	if ! suite "$@" -- $options; then
-		failed=$(sed -n 's/^---- \(.*\) stdout ----$/\1/p' target/tests.log | sort -u)
-		again=$((again + $(printf '%s' "$failed" | grep -c '' || true)))
-		# shellcheck disable=SC2086  # several names
-		if [ -n "$failed" ] && is_whole && [ "$again" -le 3 ] && suite "$@" -- --test-threads=1 --exact $failed; then
-			seconds="$seconds$(printf 'passed only in a second run: %s\n' $failed)
-"
-		else
-			status=1
-		fi
-	fi
-	times="$times$name: $(($(date +%s) - begun)) s
-"
-}
+# shellcheck source=tools/test-groups.sh
+. tools/test-groups.sh
 tools/features.sh >/dev/null
-status=0 times='' seconds='' again=0
 
 # Units, and the integration tests of each crate: tests/NAME.rs or tests/NAME/main.rs.
 set -- --lib --bins
@@ -67,11 +37,11 @@ suite "$@" --test root --no-run || exit 1
 times="build: $(($(date +%s) - begun)) s
 "
 # Many wait for programs that they start: more of them at a time than there are CPUs.
-run 'units and tests/it' "--test-threads=$(($(nproc) + 6))" "$@"
+group 'units and tests/it' "--test-threads=$(($(nproc) + 6))" "$@"
 # What counts packets runs in parallel, each test in namespaces and a /run of its own. What measures CPU time, or counts
 # what the whole machine does, runs alone.
-run 'tests/root, in parallel' '--skip alone:: --test-threads=5' --test root
-run 'tests/root, alone' 'alone:: --test-threads=1' --test root
+group 'tests/root, in parallel' '--skip alone:: --test-threads=5' --test root
+group 'tests/root, alone' 'alone:: --test-threads=1' --test root
 
 printf '%s' "$times$seconds"
 tools/skips.sh "$RXPATH_SKIP_LOG" tests/skips.toml

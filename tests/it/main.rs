@@ -66,6 +66,7 @@ mod starting;
 mod static_build;
 mod steered;
 mod tcp;
+mod test_groups;
 mod tune;
 mod type_names;
 mod udp;
