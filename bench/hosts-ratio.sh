@@ -71,7 +71,8 @@ scenario() {
 scenario paced '' 'rate = "50k"'
 scenario work 'work = "10us"' 'rate = "200k"'
 scenario flood '' ''
-# The median rate of the trials that count and the reader's median share of its CPU; nothing if half of all trials or more are void.
+# The median rate of the trials that count and the reader's median share of its CPU; nothing if half of all trials or more are void, and
+# 0 for the share if it is unknown in as many.
 run() { # load, kind
 	words=
 	[ "$2" != hosts ] || words="--hosts $hosts_dir/lab.toml"
@@ -95,8 +96,11 @@ with open(sys.argv[3]) as file:
     trials = [trial for trial in json.load(file)["trials"] if not trial["void"]]
 if 2 * len(trials) > int(sys.argv[1]):
     metrics = [trial["metrics"] for trial in trials]
-    shares = [one["delivered_pps"] * one["receiver_cpu_ns_per_packet"] * 1e-9 for one in metrics]
-    print(statistics.median(one["delivered_pps"] for one in metrics), statistics.median(shares))
+    # A trial in which the reader's CPU time is unknown does not have the second one.
+    timed = [one for one in metrics if one.get("receiver_cpu_ns_per_packet")]
+    shares = [one["delivered_pps"] * one["receiver_cpu_ns_per_packet"] * 1e-9 for one in timed]
+    share = statistics.median(shares) if 2 * len(shares) > int(sys.argv[1]) else 0
+    print(statistics.median(one["delivered_pps"] for one in metrics), share)
     # The lab has no endpoints.
     with open(sys.argv[2], "a") as costs:
         for host in (host for trial in trials for host in trial.get("hosts", {}).values()):
