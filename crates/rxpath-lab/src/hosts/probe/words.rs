@@ -261,7 +261,7 @@ mod tests {
             "udp/4321 from gen1 does not arrive at sut: it came to ens1f0 and reached no socket \
              (nftables has 14 rules on input)"
         );
-        // None is no suspect.
+        // 0 would read as if no chain could drop, and a policy may.
         assert_eq!(told(&filtered(Some(Reach::Came), 0), None), told(&came, None));
         // Over TCP it is not known how far they got.
         let (_, hint) = refusal(&ends(), &filtered(None, 1), None).unwrap();
