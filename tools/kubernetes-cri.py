@@ -37,6 +37,8 @@ def mebibytes(text):
 sandbox = {
     "metadata": {"name": "rxpath", "namespace": "rxpath", "uid": "rxpath", "attempt": 0},
     "log_directory": str(directory),
+    # The host network has none: the runtime would copy a file of the host, which may be a link into /run.
+    "dns_config": {"servers": ["127.0.0.1"]},
     "linux": {"cgroup_parent": f"/{parent}", "security_context": {"namespace_options": namespaces, "seccomp": {"profile_type": profile}}},
 }
 asked = {

@@ -11,25 +11,33 @@ validate=target/kube-tools/bin/kubernetes-validate
 crictl=target/kube-tools/bin/crictl
 chart=deploy/helm/rxpath
 manifest=deploy/kubernetes/rxpath.yaml
-for program in $helm $validate $crictl containerd runc unshare; do
+for program in $helm $validate $crictl containerd runc ip setpriv taskset unshare; do
 	command -v $program >/dev/null || { echo "kubernetes-test: $program is missing: tools/setup.sh kubernetes" >&2; exit 3; }
 done
 dir=$(mktemp -d)
+# The processes of the node, and the group of the pod that is looked at.
+node=
 pod=
 # The parent of the groups of the exporter's pods.
 parent=rxpath-test-$$
+own_groups() { find /sys/fs/cgroup -mindepth 1 -depth -type d \( -path "*/$parent" -o -path "*/$parent/*" -o -path "${pod:-/}" \) 2>/dev/null; }
 clean() {
-	find /sys/fs/cgroup -mindepth 1 -depth -type d -path "*/$parent*" -exec rmdir {} + 2>/dev/null || true
-	# A group can be removed once its processes have ended.
-	if [ -n "$pod" ] && [ -d "$pod" ]; then
-		tries=0
-		until rmdir "$pod" 2>/dev/null || [ $tries -gt 50 ]; do tries=$((tries + 1)) && sleep 0.1; done
-		# Of a kubelet that runs here nothing is removed: its groups are not empty.
-		rmdir "${pod%/*}" "${pod%/*/*}" 2>/dev/null || true
+	if [ -n "$node" ]; then
+		kill "$node" 2>/dev/null || true
+		wait "$node" || true
 	fi
+	# The kernel may still have processes in them that have ended.
+	tries=0
+	while [ -n "$(own_groups)" ] && [ $tries -lt 50 ]; do
+		own_groups | xargs rmdir 2>/dev/null || { tries=$((tries + 1)) && sleep 0.1; }
+	done
+	# Of a kubelet that runs here nothing is removed: its groups are not empty.
+	[ -z "$pod" ] || rmdir "${pod%/*}" "${pod%/*/*}" 2>/dev/null || true
 	rm -rf "$dir"
 }
 trap clean EXIT
+trap 'exit 130' INT # the shell would end without the other trap
+trap 'exit 143' TERM
 fails() { echo "kubernetes-test: $*" >&2; exit 1; }
 template() { $helm template rxpath $chart --namespace rxpath --kube-version 1.30.0 "$@"; }
 
@@ -109,82 +117,82 @@ slice=kubepods-burstable-pod$(echo "$uid" | tr - _).slice
 pod=${unified:?no version 2 of control groups}/kubepods.slice/kubepods-burstable.slice/$slice
 mkdir -p "$pod"
 
-# Runs as the node: a network namespace of its own, with traffic.
+# Runs as the node, by tools/apart.sh: whatever it starts ends with it.
 cat >"$dir/node.sh" <<'NODE'
 set -eu
 dir=$1 rxpath=$2 pod=$3 uid=$4
-ip link set lo up
-daemons=
 crictl() { target/kube-tools/bin/crictl --config "$dir/crictl.yaml" "$@"; }
-clean() {
-	crictl rmp --all --force >/dev/null 2>&1 || true
-	for pid in $daemons; do kill -KILL $pid 2>/dev/null || true; done
-	wait 2>/dev/null
+fails() {
+	tail -n 20 "$dir/said" "$dir"/*.log "$dir"/*/rxpath.log >&2 || true
+	echo "kubernetes-test: $*" >&2
+	exit 1
 }
-trap clean EXIT
-containerd --config "$dir/containerd.toml" >"$dir/containerd.log" 2>&1 & daemons="$daemons $!"
-tries=0
-until crictl version >"$dir/version" 2>&1; do
-	tries=$((tries + 1))
-	[ $tries -lt 100 ] || { cat "$dir/version" "$dir/containerd.log" >&2; exit 1; }
-	# why: the pace of looking; the count above ends it.
-	sleep 0.2
-done
+# within_a_minute WORDS...: waits until they hold.
+within_a_minute() {
+	local deadline=$((SECONDS + 60))
+	until "$@" >"$dir/said" 2>&1; do
+		[ $SECONDS -lt $deadline ] || fails "not within 60 s: $*"
+		# why: the pace of looking; the deadline above ends it.
+		sleep 0.2
+	done
+}
+containerd --config "$dir/containerd.toml" >"$dir/containerd.log" 2>&1 &
+within_a_minute crictl version
+crictl version >"$dir/version"
 for archive in image pause; do ctr --address "$dir/containerd.sock" --namespace k8s.io images import "$dir/$archive.tar" >/dev/null; done
-"$rxpath" serve udp 127.0.0.1:9000 -d 120s >/dev/null 2>&1 & daemons="$daemons $!"
+# Packets go from the first CPU to the last one, where the loop of the pod runs: their softirqs take time from it, however busy
+# this machine is.
+cpus=$(taskset -cp $$)
+cpus=${cpus##* }
+first=${cpus%%[,-]*} last=${cpus##*[,-]}
+mask=$(printf %x $((1 << last % 32)))
+for ((word = last / 32; word > 0; word--)); do mask=$mask,00000000; done
+mkdir "$dir/sys"
+mount -t sysfs sysfs "$dir/sys"
+echo "$mask" >"$dir/sys/class/net/lo/queues/rx-0/rps_cpus"
+umount "$dir/sys"
+taskset -c "$first" "$rxpath" serve udp 127.0.0.1:9000 -d 600s >/dev/null 2>&1 &
 # Port 9000; a sender without a server ends.
-tries=0
-until grep -q ':2328 ' /proc/net/udp; do
-	tries=$((tries + 1))
-	[ $tries -lt 100 ] || { echo 'kubernetes-test: no server of the traffic' >&2; exit 1; }
-	# why: the pace of looking; the count above ends it.
-	sleep 0.1
-done
-"$rxpath" load udp 127.0.0.1:9000 --rate 5k -d 120s >/dev/null 2>&1 & daemons="$daemons $!"
-# The pod: a loop, from which interrupts take time on any machine. Its name is its own.
+within_a_minute grep ':2328 ' /proc/net/udp
+taskset -c "$first" "$rxpath" load udp 127.0.0.1:9000 --rate 5k -d 600s >/dev/null 2>&1 &
+# Its name is its own.
 printf '#!/bin/sh\necho $$ >"$1/cgroup.procs"\nwhile :; do :; done\n' >"$dir/podloop"
 chmod +x "$dir/podloop"
-"$dir/podloop" "$pod" & daemons="$daemons $!"
-fetch() { bash -c 'exec 3<>/dev/tcp/127.0.0.1/10077; printf "GET %s HTTP/1.0\r\n\r\n" "$1" >&3; cat <&3' sh "$1" 2>/dev/null; }
-# container NAME: starts it, waits for five windows, leaves the page.
+taskset -c "$last" "$dir/podloop" "$pod" &
+fetch() { timeout 10 bash -c 'exec 3<>/dev/tcp/127.0.0.1/10077; printf "GET %s HTTP/1.0\r\n\r\n" "$1" >&3; cat <&3' sh "$1"; }
+is_healthy() { fetch /-/healthy | grep '^HTTP/1.[01] 200'; }
+# has_windows COUNT: that many are over by the page, which is kept.
+has_windows() {
+	fetch /metrics >"$dir/$name.prom"
+	awk -v least="$1" '/^rxpath_window_seconds_total / { print; found = $2 >= least } END { exit !found }' "$dir/$name.prom"
+}
+# container NAME: starts it, waits for five windows.
 container() {
 	name=$1
 	sandbox=$(crictl runp "$dir/$name/sandbox.json")
 	container=$(crictl create --no-pull "$sandbox" "$dir/$name/container.json" "$dir/$name/sandbox.json")
 	crictl start "$container" >/dev/null
-	tries=0
-	until fetch /metrics >"$dir/$name.prom" && grep -q '^rxpath_window_seconds_total [5-9]' "$dir/$name.prom"; do
-		tries=$((tries + 1))
-		[ $tries -lt 100 ] || { cat "$dir/$name/rxpath.log" "$dir/$name.prom" >&2; echo "kubernetes-test: $name: no windows" >&2; exit 1; }
-		sleep 0.2
-	done
+	within_a_minute has_windows 5
 	# What the kubelet's probes ask.
-	fetch /-/healthy | grep -q '^HTTP/1.[01] 200' || { echo "kubernetes-test: $name: not healthy" >&2; exit 1; }
+	within_a_minute is_healthy
 }
 is_pod='^rxpath_cpu_stolen_seconds_total{.*victim="'$uid'"'
 # stolen FILE: what was taken from the pod, and from its loop by name.
 stolen() { awk -v pod="victim=\"$uid\"" '/^rxpath_cpu_stolen_/ && index($0, pod) { pods += $NF } /^rxpath_task_cpu_stolen_/ && /task="podloop"/ { loops += $NF } END { print pods + 0, loops + 0 }' "$1"; }
-# until_page WORDS...: fetches the page until this holds of it.
-until_page() {
-	tries=0
-	until "$@"; do
-		tries=$((tries + 1))
-		[ $tries -lt 150 ] || { grep cpu_stolen "$dir/pods.prom" >&2; echo "kubernetes-test: never: $*" >&2; exit 1; }
-		sleep 0.2
-		fetch /metrics >"$dir/pods.prom"
-	done
-}
 container pods
 pid=$(crictl inspect --output go-template --template '{{.info.pid}}' "$container")
 cat "/proc/$pid/status" >"$dir/status"
 cat "/proc/$pid/mountinfo" >"$dir/mounts"
 # Both have series of their own after two windows in which they were among the first. What was before is not theirs.
-have_series() { stolen "$dir/pods.prom" | awk '{ exit !($1 > 0 && $2 > 0) }'; }
-until_page have_series
+have_series() {
+	fetch /metrics >"$dir/pods.prom"
+	grep cpu_stolen "$dir/pods.prom"
+	stolen "$dir/pods.prom" | awk '{ exit !($1 > 0 && $2 > 0) }'
+}
+within_a_minute have_series
 before=$(stolen "$dir/pods.prom")
-windows=$(awk '/^rxpath_window_seconds_total / { print $2 }' "$dir/pods.prom")
-are_later() { awk -v from="$windows" '/^rxpath_window_seconds_total / { exit !($2 > from + 10) }' "$dir/pods.prom"; }
-until_page are_later
+windows=$(awk '/^rxpath_window_seconds_total / { print int($2) }' "$dir/pods.prom")
+within_a_minute has_windows $((windows + 11))
 echo "$before $(stolen "$dir/pods.prom")" >"$dir/stolen"
 # As long as the kubelet waits.
 crictl stop --timeout 5 "$container" >/dev/null
@@ -192,10 +200,13 @@ crictl inspect --output go-template --template '{{.status.exitCode}}' "$containe
 crictl rmp --force "$sandbox" >/dev/null
 # Without the groups of the node.
 container no-groups
-grep -q '^rxpath_cpu_stolen_seconds_total{.*victim="other".* [0-9.e-]*[1-9]' "$dir/no-groups.prom" || { echo 'kubernetes-test: no-groups: no stolen time' >&2; exit 1; }
+grep -q '^rxpath_cpu_stolen_seconds_total{.*victim="other".* [0-9.e-]*[1-9]' "$dir/no-groups.prom" || fails 'no-groups: no stolen time'
 if grep -q "$is_pod" "$dir/no-groups.prom"; then echo named; else echo unnamed; fi >"$dir/named"
 NODE
-unshare --net --mount bash "$dir/node.sh" "$dir" "$rxpath" "$pod" "$uid" || fails 'under the settings of the container'
+setpriv --pdeathsig TERM tools/apart.sh bash "$dir/node.sh" "$dir" "$rxpath" "$pod" "$uid" &
+node=$!
+wait $node || { node= && fails 'under the settings of the container'; }
+node=
 # has NAME VALUE: a line of the status of the exporter.
 has() { grep -q "^$1:[[:space:]]*$2\$" "$dir/status" || fails "$1 is not $2: $(grep "^$1:" "$dir/status")"; }
 # Its bounding set is CAP_PERFMON and CAP_BPF, and a filter of system calls is on.

@@ -6,22 +6,13 @@ set -eu
 cd "$(dirname "$0")/.."
 rxpath=$(realpath "${1:?the built program}")
 tools=$PWD/target/monitoring-tools/bin
-for program in "$tools/vmalert-tool" "$tools/promtool" "$tools/prometheus" ip unshare; do
+for program in "$tools/vmalert-tool" "$tools/promtool" "$tools/prometheus" ip setpriv unshare; do
 	command -v "$program" >/dev/null || { echo "monitoring-test: $program is missing: tools/setup.sh monitoring" >&2; exit 3; }
 done
-# The ports of the page and of Prometheus may be in use on this machine.
-[ "${2:-}" = inside ] || exec unshare --net tools/monitoring-test.sh "$rxpath" inside
-ip link set lo up
-work=$(mktemp -d)
-pids=
-clean() {
-	for pid in $pids; do kill "$pid" 2>/dev/null || true; done
-	wait
-	rm -rf "$work"
-}
-trap clean EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+# The ports of the page and of Prometheus may be in use on this machine. All that is started ends with the namespaces.
+[ "${2:-}" = inside ] || exec tools/apart.sh tools/monitoring-test.sh "$rxpath" inside
+work=/run/work
+mkdir $work
 fails() { echo "monitoring-test: $*" >&2; exit 1; }
 # quietly WORDS...: what it says is shown if it fails.
 quietly() { "$@" >"$work/said" 2>&1 || { cat "$work/said" >&2; fails "$*"; }; }
@@ -43,22 +34,21 @@ quietly "$tools/promtool" test rules monitoring/rules_test.yml
 grep -q convert_classic_histograms_to_nhcb "$work/prometheus.yml" || fails 'the page has no job with native histograms'
 quietly "$tools/promtool" check config "$work/prometheus.yml"
 # Packets for the histograms.
-"$rxpath" serve udp 127.0.0.1:9000 -d 120s >/dev/null 2>&1 & pids="$pids $!"
-"$rxpath" export --listen 127.0.0.1:10077 --interval 1s --budget 50% >"$work/export.log" 2>&1 & pids="$pids $!"
-"$tools/prometheus" --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/data" --web.listen-address=127.0.0.1:9090 >"$work/prometheus.log" 2>&1 & pids="$pids $!"
+"$rxpath" serve udp 127.0.0.1:9000 -d 600s >/dev/null 2>&1 &
+"$rxpath" export --listen 127.0.0.1:10077 --interval 1s --budget 50% >"$work/export.log" 2>&1 &
+"$tools/prometheus" --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/data" --web.listen-address=127.0.0.1:9090 >"$work/prometheus.log" 2>&1 &
 # until_answer QUERY: its answer is not empty, within 60 s.
 until_answer() {
-	tries=0
-	until "$tools/promtool" query instant http://127.0.0.1:9090 "$1" >"$work/said" 2>&1 && [ -s "$work/said" ]; do
-		tries=$((tries + 1))
-		[ $tries -lt 300 ] || { cat "$work/said" "$work/export.log" >&2; tail -n 5 "$work/prometheus.log" >&2; fails "no answer: $1"; }
-		# why: the pace of looking; the count above ends it.
+	deadline=$(($(date +%s) + 60))
+	until timeout 10 "$tools/promtool" query instant http://127.0.0.1:9090 "$1" >"$work/said" 2>&1 && [ -s "$work/said" ]; do
+		[ "$(date +%s)" -lt $deadline ] || { cat "$work/said" "$work/export.log" >&2; tail -n 5 "$work/prometheus.log" >&2; fails "no answer within 60 s: $1"; }
+		# why: the pace of looking; the deadline above ends it.
 		sleep 0.2
 	done
 }
 until_answer 'up == 1'
 # A sender without a server ends. The server has begun by now.
-"$rxpath" load udp 127.0.0.1:9000 --rate 5k -d 120s >/dev/null 2>&1 & pids="$pids $!"
+"$rxpath" load udp 127.0.0.1:9000 --rate 5k -d 600s >/dev/null 2>&1 &
 # The native series, and the classic ones, which are kept.
 until_answer 'histogram_count(sum(rate(rxpath_stage_latency_seconds[30s]))) > 0'
 until_answer 'histogram_quantile(0.99, sum by (le) (rate(rxpath_stage_latency_seconds_bucket[30s]))) > 0'

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod alone;
+mod apart;
 mod arena;
 mod background;
 mod bed;
