@@ -24,8 +24,9 @@ crictl_version=1.37.0
 vmalert_tool_version=1.153.0
 # 3.16.0: its modules have numbers of their own.
 prometheus_version=0.316.0
-# The oldest Go that builds all of these.
+# The oldest Go that builds all of these, and the oldest that fetches it.
 go_version=1.27.3
+go_min=1.21
 cargo_cyclonedx_version=0.5.9
 
 # A program, or with lib: before it a library with its headers, with python: a module.
@@ -36,6 +37,9 @@ have() {
 	*) command -v "$1" >/dev/null 2>&1 ;;
 	esac
 }
+
+# at_least MIN VERSION
+at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
 
 # Debian packages by goal, each with the program that shows that it is there.
 packages() {
@@ -99,8 +103,7 @@ if ! have cargo; then
 	exit 3
 fi
 rust_now=$(rustc --version | cut -d' ' -f2)
-oldest=$(printf '%s\n%s\n' "$rust_min" "$rust_now" | sort -V | head -n 1)
-if [ "$oldest" != "$rust_min" ]; then
+if ! at_least "$rust_min" "$rust_now"; then
 	echo "setup: rustc is $rust_now; rxpath needs $rust_min or newer" >&2
 	echo "hint: rustup update stable" >&2
 	exit 3
@@ -126,22 +129,40 @@ python_tools() {
 	"$tools/bin/pip" install --quiet --disable-pip-version-check "$@" >&2
 	echo "$*" >"$tools/wanted"
 }
-# go_tools DIR PACKAGE@VERSION...: the same from Go modules. What Go downloads for them is removed again.
+# What Go downloads, removed at the end. Toolchains are read-only whatever GOFLAGS says.
+downloads=
+remove_downloads() {
+	[ -n "$downloads" ] || return 0
+	chmod -R u+w "$downloads"
+	rm -rf "$downloads"
+}
+trap remove_downloads EXIT
+trap 'exit 130' INT # the shell would end without the other trap
+trap 'exit 143' TERM
+# go_tools DIR PACKAGE@VERSION...: the same from Go modules.
 go_tools() {
 	tools=$PWD/target/$1/bin
 	shift
-	downloads=
+	go_now=$(GOTOOLCHAIN=local go version | sed 's/^go version go\([^ ]*\).*/\1/')
+	if ! at_least $go_min "$go_now"; then
+		echo "setup: go is $go_now; $goal needs $go_min or newer" >&2
+		echo "hint: package golang-go of Debian 13, or go.dev/dl" >&2
+		exit 3
+	fi
 	for one; do
 		version=${one#*@}
 		package=${one%@*}
-		# Without Go the check finds nothing.
 		! go version -m "$tools/${package##*/}" 2>/dev/null | grep -q "^[[:space:]]*mod.*[[:space:]]${version}[[:space:]]" || continue
 		echo "setup: building ${package##*/} $version (some minutes, once)" >&2
-		[ -n "$downloads" ] || downloads=$(mktemp -d)
-		GOTOOLCHAIN=go$go_version GOFLAGS=-modcacherw GOPATH=$downloads GOMODCACHE=$downloads/mod GOCACHE=$downloads/cache GOBIN=$tools \
-			go install "$one" >&2 || { rm -rf "$downloads"; echo "hint: Go 1.21 or newer, which fetches Go $go_version itself" >&2; exit 3; }
+		# Some gigabytes: /tmp may be memory.
+		[ -n "$downloads" ] || { mkdir -p target && downloads=$(mktemp -d "$PWD/target/go.XXXXXX"); }
+		GOTOOLCHAIN=go$go_version GOFLAGS=-modcacherw GOPATH=$downloads GOMODCACHE=$downloads/mod GOCACHE=$downloads/cache GOTMPDIR=$downloads GOBIN=$tools \
+			go install "$one" >"$downloads/said" 2>&1 || {
+			echo "setup: cannot build ${package##*/} $version: $(tail -n 1 "$downloads/said")" >&2
+			echo "hint: Go fetches modules and Go $go_version from proxy.golang.org, or from GOPROXY" >&2
+			exit 3
+		}
 	done
-	[ -z "$downloads" ] || rm -rf "$downloads"
 }
 case $goal in
 package)

@@ -60,6 +60,7 @@ mod schemas;
 mod scraper;
 mod sent_builds;
 mod serve_http;
+mod setup;
 #[path = "../support/skip.rs"]
 mod skip;
 mod starting;
