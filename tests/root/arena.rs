@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::bed::{until, until_within};
-use crate::program::Said;
+use crate::program::{Said, said};
 
 const KEEPER: &str = r#"
 set -e
@@ -83,7 +83,7 @@ impl Arena {
         }
         let mut command = self.inside("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"]);
-        command.arg(&program).args(words).output().unwrap().into()
+        said(command.arg(&program).args(words))
     }
 
     /// `rxpath run` of two variants into the directory `out` of the arena.
@@ -175,8 +175,7 @@ impl Arena {
     }
 
     pub fn cleanup(&self) -> String {
-        let done = self.inside(env!("CARGO_BIN_EXE_rxpath")).arg("cleanup").output().unwrap();
-        Said::from(done).ok()
+        said(self.inside(env!("CARGO_BIN_EXE_rxpath")).arg("cleanup")).ok()
     }
 }
 

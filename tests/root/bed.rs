@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use rxpath_host::lab::lock::LabLock;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::lab::owner::Owner;
 
-use crate::program::Said;
+use crate::program::{Said, said};
 use crate::skip::skip;
 
 pub const TX_IP: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
@@ -118,13 +118,11 @@ fn own_run() -> nix::Result<()> {
 }
 
 /// Runs the program where the kernel shows no types (BTF).
-pub fn without_types(words: &[&str]) -> Output {
+pub fn without_types(words: &[&str]) -> Said {
     let script = "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" \"$@\"";
-    Command::new("unshare")
-        .args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_rxpath")])
-        .args(words)
-        .output()
-        .unwrap()
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, env!("CARGO_BIN_EXE_rxpath")]);
+    said(command.args(words))
 }
 
 pub fn random_id() -> String {

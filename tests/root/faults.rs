@@ -13,7 +13,7 @@ use rxpath_record::run::RunReader;
 
 use crate::arena::{Arena, Run};
 use crate::bed::{Bed, may_run};
-use crate::program::Said;
+use crate::program::{self, Said};
 
 /// The line that says what went wrong.
 fn said(ended: &Said) -> String {
@@ -130,7 +130,7 @@ fn a_second_lab_is_refused_and_told_who_is_first_or_waits() {
     for words in [&["demo"][..], &["diagnose", "--selftest", "--case", "filter"]] {
         let mut command = arena.inside(env!("CARGO_BIN_EXE_rxpath"));
         command.args(words).arg("--wait=2500ms").arg("--out").arg(arena.dir.path().join("more"));
-        Said::from(command.output().unwrap()).ends(3).warns("waiting: ");
+        program::said(&mut command).ends(3).warns("waiting: ");
     }
     first.signal(Signal::SIGINT);
     assert_eq!(first.wait().code, Some(130));
@@ -222,8 +222,11 @@ fn a_cpu_outside_the_cpuset_is_refused_with_those_inside() {
         procs.display(),
         env!("CARGO_BIN_EXE_rxpath")
     );
-    let done = Command::new("sh").args(["-c", &script]).output().unwrap();
-    Said::from(done).ends(2).warns("--cpu 1").warns("cpuset").warns("allowed: 0");
+    program::said(Command::new("sh").args(["-c", &script]))
+        .ends(2)
+        .warns("--cpu 1")
+        .warns("cpuset")
+        .warns("allowed: 0");
 }
 
 #[test]

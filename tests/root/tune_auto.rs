@@ -47,14 +47,22 @@ fn search(arena: &Arena, out: &str, words: &[&str]) -> Run {
 }
 
 /// How a search ended, what it found, and what it printed. One whose first trial cannot be compared prints nothing: then its
-/// message stands for what it found.
+/// message stands for what it found. On a disturbed machine it may end without a proof, or early (3, 5).
 fn judged(run: Run) -> (Option<i32>, Value, String) {
     let ended = run.wait();
     let code = ended.code;
     if ended.out.is_empty() {
+        assert!(matches!(code, Some(3 | 5)), "{ended:?}");
         return (code, ended.err.into(), ended.out);
     }
     let found = schema::result("tune-auto", &ended.out)["found"].take();
+    let is_known = match (code, found["ended"].as_str().unwrap()) {
+        (Some(0), how) => how == "kept",
+        (Some(1), how) => how == "nothing-proven",
+        (Some(4), how) => ["not-confirmed", "guard-not-shown", "cut-short"].contains(&how),
+        (other, _) => other == Some(5),
+    };
+    assert!(is_known, "{ended:?}");
     assert_eq!(code == Some(0), !names(&found["kept"]).is_empty(), "{found}");
     (code, found, ended.out)
 }

@@ -82,7 +82,11 @@ impl Said {
 
 impl From<Output> for Said {
     fn from(output: Output) -> Self {
-        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let text = |bytes| {
+            String::from_utf8(bytes).unwrap_or_else(|error| {
+                panic!("{error}: {}", String::from_utf8_lossy(error.as_bytes()))
+            })
+        };
         Self::new(output.status.code(), [text(output.stdout), text(output.stderr)])
     }
 }

@@ -152,7 +152,7 @@ fn without_root_it_watches_counters_and_says_what_is_missing() {
 #[test]
 fn without_types_it_watches_counters_and_says_what_is_missing() {
     let Some(_bed) = Bed::with_bpf() else { return };
-    let value = Said::from(without_types(&["diagnose", "-d", "200ms", "--json"])).ends(0).json();
+    let value = without_types(&["diagnose", "-d", "200ms", "--json"]).ends(0).json();
     let all = value["warnings"].as_array().unwrap();
     let missing: Vec<&Value> = all.iter().filter(|one| one["code"] == "not-measured").collect();
     assert!(!missing.is_empty(), "{value}");

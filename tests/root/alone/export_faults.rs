@@ -18,6 +18,7 @@ use rxpath_host::lab::netns::{Inside, Namespace};
 
 use super::export::{Group, Running};
 use crate::bed::{Bed, RX_IP, TX_IP, send, until, without_types};
+use crate::program::said;
 
 const WINDOWS: &str = "rxpath_window_seconds_total";
 const NIC: &str = "rxpath_stage_passed_total{stage=\"nic\",unit=\"packets\"}";
@@ -146,7 +147,7 @@ fn send_to_two_thousand_ports(tx: &Namespace) {
 fn drops_at_two_thousand_ports_are_counted() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
-    let mut pages = Pages::new(&rx, &[]);
+    let mut pages = Pages::new(&rx, &["--budget", "100%"]);
     let dropped = |pages: &Pages| -> f64 {
         let family = "rxpath_dropped_packets_total{";
         pages.highest.iter().filter(|(series, _)| series.starts_with(family)).map(|(_, n)| n).sum()
@@ -254,11 +255,10 @@ fn no_counter_falls_over_any_fault_that_one_machine_can_have() {
 #[test]
 fn without_the_kernels_types_counters_go_on_and_the_reason_is_said_once() {
     let Some(_bed) = Bed::with_bpf() else { return };
-    let output = without_types(&["export", "--once", "--interval", "200ms", "--check-every", "0s"]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert_eq!((told.matches("counters only").count(), told.contains("BTF")), (1, true), "{told}");
-    let page = String::from_utf8(output.stdout).unwrap();
+    let words = ["export", "--once", "--interval", "200ms", "--check-every", "0s"];
+    let output = without_types(&words).ends(0).warns("BTF");
+    assert_eq!(output.err.matches("counters only").count(), 1, "{output:?}");
+    let page = output.out;
     assert!(page.contains("\nrxpath_probe_up 0\n"), "{page}");
     assert!(page.contains("\nrxpath_not_read{what=\"BPF probes\"} 1\n"), "{page}");
     assert!(counters(&page)[WINDOWS] >= 0.2, "{page}");
@@ -270,16 +270,12 @@ fn without_the_kernels_types_counters_go_on_and_the_reason_is_said_once() {
 #[test]
 fn without_a_capability_counters_go_on_and_what_is_needed_is_said_once() {
     let Some(_bed) = Bed::with_bpf() else { return };
-    let output = Command::new("setpriv")
-        .args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_rxpath"), "export"])
-        .args(["--once", "--interval", "200ms", "--check-every", "0s"])
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    assert_eq!(told.matches("counters only").count(), 1, "{told}");
-    assert!(told.contains("CAP_BPF") && told.contains("start it again"), "{told}");
-    let page = String::from_utf8(output.stdout).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_rxpath")]);
+    command.args(["export", "--once", "--interval", "200ms", "--check-every", "0s"]);
+    let output = said(&mut command).ends(0).warns("CAP_BPF").warns("start it again");
+    assert_eq!(output.err.matches("counters only").count(), 1, "{output:?}");
+    let page = output.out;
     let needs = "\nrxpath_probe_not_loaded{needs=\"privilege\",what=\"BPF probes\"} 1\n";
     assert!(page.contains(needs) && counters(&page)[WINDOWS] >= 0.2, "{page}");
 }

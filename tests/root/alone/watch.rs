@@ -14,7 +14,6 @@ use serde_json::Value;
 use crate::alone::arrived::send_all;
 use crate::arena::Arena;
 use crate::bed::{Bed, RX_IP, TX_IP, may_run, send, until, without_types};
-use crate::program::Said;
 use crate::raw_bpf;
 use crate::skip::skip;
 
@@ -237,7 +236,7 @@ fn without_root_it_works_on_counters_and_says_which_capability_is_missing() {
 fn without_types_it_works_on_counters_and_says_so() {
     let Some(_bed) = Bed::with_bpf() else { return };
     let once = ["watch", "--once", "--json", "--interval", "200ms"];
-    works_on_counters(&Said::from(without_types(&once)).ends(0).json(), "BTF");
+    works_on_counters(&without_types(&once).ends(0).json(), "BTF");
 }
 
 #[test]
