@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::request::{HEAD_BYTES, HttpResponse, RenderedPages, answer, wants_body};
@@ -22,7 +23,7 @@ const CONNECTIONS: usize = 128;
 const LIFE: Duration = Duration::from_secs(2);
 /// How often the end is looked for.
 const LOOK_MS: u16 = 100;
-/// How long to wait before the next accept when there is no descriptor left.
+/// How long to wait when descriptors are short: before the next accept, or the next poll.
 const REST: Duration = Duration::from_millis(100);
 
 /// Where the page is offered.
@@ -254,11 +255,8 @@ impl Server {
         let connections =
             self.open.iter().map(|open| PollFd::new(open.stream.as_fd(), open.wants()));
         let mut all: Vec<PollFd<'_>> = std::iter::once(listener).chain(connections).collect();
-        match poll(&mut all, PollTimeout::from(LOOK_MS)) {
-            Ok(_) => all.iter().map(|fd| fd.any().unwrap_or(false)).collect(),
-            // A signal: look again.
-            Err(_) => vec![false; all.len()],
-        }
+        let polled = poll(&mut all, PollTimeout::from(LOOK_MS));
+        ready(polled, &all)
     }
 
     fn accept(&mut self) {
@@ -285,6 +283,22 @@ impl Server {
                     return;
                 }
             }
+        }
+    }
+}
+
+/// Which descriptors are ready. After a failed `poll` none is, and the thread pauses. **Source** `do_sys_poll`, fs/select.c:
+/// EINVAL for more descriptors than `RLIMIT_NOFILE`, ENOMEM, EINTR.
+fn ready(polled: nix::Result<i32>, all: &[PollFd<'_>]) -> Vec<bool> {
+    match polled {
+        Ok(_) => all.iter().map(|fd| fd.any().unwrap_or(false)).collect(),
+        Err(errno) => {
+            // After a signal the next one waits.
+            if errno != Errno::EINTR {
+                // why: the next poll would fail at once too, and the loop would spin.
+                std::thread::sleep(REST);
+            }
+            vec![false; all.len()]
         }
     }
 }
@@ -374,6 +388,17 @@ mod tests {
         assert_eq!(page.errors(), 0);
         assert!(get(&port, "\u{16}\u{3}\u{1} TLS\r\n\r\n").starts_with("HTTP/1.1 400 "));
         assert_eq!(page.errors(), 1);
+    }
+
+    #[test]
+    fn a_failed_poll_is_followed_by_a_pause() {
+        let input = std::io::stdin();
+        let all = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+        for errno in [Errno::EINVAL, Errno::ENOMEM] {
+            let begun = Instant::now();
+            assert_eq!(ready(Err(errno), &all), [false]);
+            assert!(begun.elapsed() >= REST, "{errno}: the next poll comes at once");
+        }
     }
 
     #[test]
