@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use rxpath_core::Warning;
 
-use super::merge::{Overlay, value_of};
+use super::error::FileError;
+use super::merge::{Overlay, lay, value_of};
+use super::place::Places;
 use super::reader::Reader;
 use super::sections::Lab;
 use super::tune::Tune;
@@ -17,22 +19,43 @@ const OF_ANY_HOST: [&str; 4] = ["lab.ipv6", "lab.awake", "lab.turbo", "lab.smt"]
 pub(super) struct BetweenHosts {
     /// Whether it may change settings of the hosts.
     pub may_change: bool,
-    /// Keys of the lab's link in which variants differ.
+    /// Keys of the lab's link in which available variants differ.
     pub differing: BTreeSet<String>,
 }
 
 impl BetweenHosts {
-    /// Between hosts, for variants that lay this over the base.
+    /// Between hosts, for variants that lay this over the base. Those that are not available have no part in `differing`.
     pub fn of<'a>(
         may_change: bool,
+        places: &Places<'_>,
         base: &Overlay,
         variants: impl Iterator<Item = &'a Overlay>,
-    ) -> Self {
-        let differs = |over: &Overlay| -> Vec<String> {
+    ) -> Result<Self, FileError> {
+        let mut all = Self { may_change, differing: BTreeSet::new() };
+        for over in variants {
             let keys = over.keys().filter(|key| is_of_link(key));
-            keys.filter(|key| value_of(over, key) != value_of(base, key)).cloned().collect()
-        };
-        Self { may_change, differing: variants.flat_map(differs).collect() }
+            let differing = keys.filter(|key| value_of(over, key) != value_of(base, key));
+            let own = Self { may_change, differing: differing.cloned().collect() };
+            if !own.differing.is_empty() && own.is_available(places, base, over)? {
+                all.differing.extend(own.differing);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether a variant is available if its own keys are those that differ.
+    fn is_available(
+        &self,
+        places: &Places<'_>,
+        base: &Overlay,
+        over: &Overlay,
+    ) -> Result<bool, FileError> {
+        let merged = lay(base, over);
+        let mut reader = Reader::placed(merged.clone(), places)?;
+        check(&mut reader);
+        take_link(&mut reader, self, base, &merged);
+        reader.lab()?;
+        Ok(reader.not_available.is_none())
     }
 
     /// Whether this key becomes a setting of the hosts' devices in each variant.

@@ -28,8 +28,8 @@ pub fn resolve(
 }
 
 /// Makes a scenario ready to run between hosts: the sender's shape first. If the hosts may be changed, keys of the lab's link
-/// in which variants differ become settings of their devices. Hosts that the scenario names must be among `aliases`; without
-/// them the hosts are not known yet.
+/// in which available variants differ become settings of their devices. Hosts that the scenario names must be among `aliases`;
+/// without them the hosts are not known yet.
 pub fn resolve_between(
     file: &ScenarioFile,
     sets: &[String],
@@ -58,9 +58,10 @@ fn resolve_file(file: &ScenarioFile, places: &Places<'_>) -> Result<Resolved, Fi
     let mut warnings = Vec::new();
     warn_overridden(file, &made, &mut warnings);
     check::one_capacity(made.iter().map(|made| lay(&base, &made.over)))?;
-    let hosts = places
-        .may_change_hosts()
-        .map(|may_change| BetweenHosts::of(may_change, &base, made.iter().map(|made| &made.over)));
+    let overs = made.iter().map(|made| &made.over);
+    let hosts = places.may_change_hosts();
+    let hosts = hosts.map(|may_change| BetweenHosts::of(may_change, places, &base, overs));
+    let hosts = hosts.transpose()?;
     let mut variants = Vec::new();
     for made in made {
         variants.push(resolve_variant(made, &base, (places, hosts.as_ref()), &mut warnings)?);

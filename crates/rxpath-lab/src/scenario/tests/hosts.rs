@@ -166,3 +166,18 @@ fn the_reason_of_a_variant_is_the_one_that_no_change_of_a_host_remedies() {
     assert_eq!(reasons(false), [engine.clone(), link.clone(), Some(offered)]);
     assert_eq!(reasons(true), [engine, link, None]);
 }
+
+#[test]
+fn hosts_are_not_changed_for_a_variant_that_cannot_run() {
+    let text = "[[variant]]\nname = \"plain\"\n[[variant]]\nname = \"rps\"\nlab.rps_cpus = \"1\"\n\
+                [[variant]]\nname = \"engine\"\nload.engine = \"xdp-frames\"\nlab.gro = true\nlab.tso = false\n\
+                [[variant]]\nname = \"link\"\nlab.threaded = true\nlab.tso_rx = false\n\
+                [[variant]]\nname = \"place\"\nserve.cpu = \"@sibling-of-receiver\"\nlab.queues = 2\n";
+    let made = between(text, &[], None).unwrap();
+    let available: Vec<&str> = made.available().map(|variant| variant.name.as_str()).collect();
+    assert_eq!(available, ["plain", "rps"]);
+    for spec::Variant { name, tune, .. } in &made.variants {
+        let names: Vec<&String> = tune.receiver.keys().chain(tune.sender.keys()).collect();
+        assert_eq!(names, ["{dev}/queues/rx-*/rps_cpus"], "{name}");
+    }
+}
