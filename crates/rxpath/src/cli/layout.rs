@@ -218,8 +218,8 @@ mod tests {
         for line in HEADINGS.lines().filter(|line| !line.is_empty()) {
             let is_right = match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
                 Some(command) => {
-                    let words = command.split_whitespace();
-                    words.fold(Some(&tree), |at, word| at?.find_subcommand(word)).is_some()
+                    let mut words = command.split_whitespace();
+                    words.try_fold(&tree, |at, word| at.find_subcommand(word)).is_some()
                 }
                 None => line.split_once(": ").is_some_and(|(_, options)| !options.is_empty()),
             };
