@@ -21,6 +21,8 @@ mod reading;
 mod searching;
 mod undoing;
 
+#[path = "../support/counters.rs"]
+mod counters;
 #[path = "../support/readers.rs"]
 mod readers;
 #[path = "../support/skip.rs"]

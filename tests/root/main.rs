@@ -14,6 +14,8 @@ mod capabilities;
 mod capacity;
 mod check;
 mod cleanup;
+#[path = "../support/counters.rs"]
+mod counters;
 #[path = "../support/executable.rs"]
 mod executable;
 mod experiment;

@@ -26,20 +26,6 @@ const UNWRITTEN: &str = "rxpath_collect_errors_total{source=\"textfile\"}";
 /// A port without a socket.
 const CLOSED: u16 = 4812;
 
-/// The counters of a page, those of histograms included.
-fn counters(page: &str) -> BTreeMap<String, f64> {
-    let is_counter = |series: &str| {
-        let name = series.split('{').next().unwrap_or_default();
-        ["_total", "_bucket", "_sum", "_count"].iter().any(|end| name.ends_with(end))
-    };
-    let lines = page.lines().filter(|line| line.starts_with("rxpath_"));
-    let pairs = lines.filter_map(|line| line.rsplit_once(' '));
-    pairs
-        .filter(|(series, _)| is_counter(series))
-        .map(|(series, value)| (series.to_owned(), value.parse().unwrap()))
-        .collect()
-}
-
 /// The pages of an exporter, each compared with all before it.
 struct Pages {
     running: Running,
@@ -59,13 +45,7 @@ impl Pages {
     fn until_above(&mut self, what: &str, series: &str, least: f64) {
         until(what, || {
             let now = counters(&self.running.page());
-            for (series, value) in &now {
-                // Also where it was not on some pages between. A series loses its place, and begins at 0 again, only after 15
-                // minutes.
-                let highest = self.highest.entry(series.clone()).or_insert(*value);
-                assert!(*value >= *highest, "{series}: {highest} to {value} ({what})");
-                *highest = *value;
-            }
+            raise(&mut self.highest, &now, what);
             now.get(series).is_some_and(|value| *value > least)
         });
     }
