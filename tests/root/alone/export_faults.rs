@@ -18,6 +18,7 @@ use rxpath_host::lab::netns::{Inside, Namespace};
 
 use super::export::{Group, Running};
 use crate::bed::{Bed, RX_IP, TX_IP, send, until, without_types};
+use crate::counters::{counters, raise};
 use crate::program::said;
 
 const WINDOWS: &str = "rxpath_window_seconds_total";
