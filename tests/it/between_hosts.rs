@@ -46,7 +46,14 @@ fn run(scenario: &str) -> (Manifest, Vec<u8>) {
     run_between(INVENTORY, scenario)
 }
 
+/// The same between these hosts. On a busy machine all trials may begin too late for their windows: up to three runs.
 fn run_between(hosts: &str, scenario: &str) -> (Manifest, Vec<u8>) {
+    let counts = |(manifest, _): &(Manifest, _)| manifest.trials.iter().any(|it| it.void.is_none());
+    let mut more = (0..2).map(|_| run_once(hosts, scenario)).skip_while(|run| !counts(run));
+    more.next().unwrap_or_else(|| run_once(hosts, scenario))
+}
+
+fn run_once(hosts: &str, scenario: &str) -> (Manifest, Vec<u8>) {
     let dir = tempfile::tempdir().unwrap();
     let hosts = inventory(dir.path(), hosts);
     let file = dir.path().join("s.toml");
