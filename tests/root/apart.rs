@@ -13,8 +13,9 @@ use crate::program::said;
 
 fn apart(script: &str) -> Command {
     let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/apart.sh");
-    let mut command = Command::new(tool);
-    command.args(["sh", "-c", script]);
+    let mut command = Command::new("env");
+    // A shell cannot trap what was ignored when it began, as SIGINT is in what another shell started in the background.
+    command.arg("--default-signal=INT").arg(tool).args(["sh", "-c", script]);
     command
 }
 
@@ -47,6 +48,7 @@ fn whatever_it_started_ends_with_it_however_it_is_killed() {
         let mut child = apart(&format!("setsid sleep {time} & sleep {time}")).spawn().unwrap();
         until("its programs run", || runs(&time));
         kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        until("it has ended", || child.try_wait().unwrap().is_some());
         let status = child.wait().unwrap();
         if signal == Signal::SIGKILL {
             assert_eq!(status.signal(), Some(signal as i32));
