@@ -22,7 +22,7 @@ pub struct EndpointCost {
 }
 
 impl EndpointCost {
-    /// The window begins. Where its threads ran is known since `cpus`.
+    /// The window begins. `cpus` was read just before, outside the window.
     pub fn begin(cpus: UsedCpus, outlet: &Outlet) -> Self {
         Self { cpus, from: CostMark::take(outlet) }
     }
@@ -68,7 +68,6 @@ impl CostMark {
 /// The CPUs on which threads of this process ran.
 ///
 /// **Source** `/proc/PID/task/TID/schedstat`: whether a thread ran; of those that did, `processor` of `stat`.
-/// CPUs on which threads of this endpoint were seen that had run.
 pub struct UsedCpus {
     /// The CPU time of each thread at the last scan.
     ran_ns: BTreeMap<i32, u64>,
