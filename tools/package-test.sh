@@ -272,7 +272,8 @@ symbols() {
 mkdir -p target/roots
 for suite; do
 	tar=target/roots/$suite.tar
-	[ -s "$tar" ] || mmdebstrap --quiet --variant=apt --include=systemd "$suite" "$tar"
+	# A mirror may be some weeks behind: the lists of sid are valid for one.
+	[ -s "$tar" ] || mmdebstrap --quiet --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' --include=systemd "$suite" "$tar"
 	root=$work/$suite
 	mkdir "$root"
 	tar -C "$root" -xf "$tar"
