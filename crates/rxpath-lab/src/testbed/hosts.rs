@@ -66,8 +66,10 @@ mod sampling;
 pub mod start;
 mod window;
 
-/// How long a load goes on at most if the order to stop does not arrive: the link that is measured may carry it.
-const FLOOD_LIMIT: Duration = Duration::from_secs(5);
+/// How long after the latest end of its window a load goes on at most if the order to stop does not arrive: the link that is
+/// measured may carry it. Host clocks are known better than that, so no window loses its load. Each second more is one in
+/// which TCP doubles the time to its next try, and the reading of the window waits for that.
+const FLOOD_LIMIT: Duration = Duration::from_secs(1);
 /// How long a reading after a window may take to arrive: the link that was measured may carry it.
 const AFTER_WINDOW: Duration = Duration::from_secs(30);
 /// Most that one request to wait may take, so that a signal is seen.
