@@ -29,11 +29,11 @@ impl Ahead {
         Self { armed_ns, now_ns, changed: Condvar::new(), is_over: AtomicBool::new(false) }
     }
 
-    /// Takes earlier instants, unless the window has begun or would have begun by them; whether it did.
-    pub fn earlier(&self, to_ns: [u64; 2], clock_ns: impl FnOnce() -> u64) -> bool {
+    /// Takes earlier instants, unless the window has begun or `by_ns` is past, which lies before them; whether it did.
+    pub fn earlier(&self, to_ns: [u64; 2], by_ns: u64, clock_ns: impl FnOnce() -> u64) -> bool {
         let mut window = locked(&self.now_ns);
         // Read under the lock: nobody has begun the window by a later reading.
-        let is_in_time = to_ns[0] < window[0] && clock_ns() < to_ns[0];
+        let is_in_time = to_ns[0] < window[0] && clock_ns() < by_ns.min(to_ns[0]);
         if is_in_time {
             *window = to_ns;
             self.changed.notify_all();
@@ -111,9 +111,11 @@ mod tests {
     #[test]
     fn earlier_instants_are_taken_only_before_them() {
         let ahead = Ahead::armed(ARMED);
-        assert!(!ahead.earlier(EARLY, || 400), "its new begin is past");
+        assert!(!ahead.earlier(EARLY, u64::MAX, || 400), "its new begin is past");
         assert_eq!(now(&ahead), ARMED);
-        assert!(ahead.earlier(EARLY, || 399));
+        assert!(!ahead.earlier(EARLY, 300, || 300), "its answer would come too late");
+        assert_eq!(now(&ahead), ARMED);
+        assert!(ahead.earlier(EARLY, 300, || 299));
         assert_eq!(now(&ahead), EARLY);
     }
 
@@ -121,10 +123,10 @@ mod tests {
     fn a_window_that_has_begun_keeps_its_instants() {
         let ahead = Ahead::armed(ARMED);
         // A late order, as one that waited in a connection.
-        assert!(!ahead.earlier(EARLY, || 1_000));
-        assert!(!ahead.earlier([1_200, 1_700], || 900), "not earlier");
+        assert!(!ahead.earlier(EARLY, 300, || 1_000));
+        assert!(!ahead.earlier([1_200, 1_700], 1_100, || 900), "not earlier");
         assert_eq!(now(&ahead), ARMED);
-        assert!(ahead.earlier(EARLY, || 100));
+        assert!(ahead.earlier(EARLY, 300, || 100));
         ahead.as_armed(|| 400);
         assert_eq!(now(&ahead), EARLY, "it has begun by the earlier ones");
     }
@@ -132,7 +134,7 @@ mod tests {
     #[test]
     fn the_latest_instants_hold_again_if_that_is_said_before_the_earlier_ones() {
         let ahead = Ahead::armed(ARMED);
-        assert!(ahead.earlier(EARLY, || 100));
+        assert!(ahead.earlier(EARLY, 300, || 100));
         ahead.as_armed(|| 399);
         assert_eq!(now(&ahead), ARMED);
         // One that did not get the earlier ones in time has them anyway.
@@ -149,7 +151,7 @@ mod tests {
         let soon_ns = monotonic_ns() + 30_000_000;
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| ahead.wait(Duration::ZERO, &never).unwrap());
-            assert!(ahead.earlier([soon_ns, soon_ns + 5], || soon_ns - 1));
+            assert!(ahead.earlier([soon_ns, soon_ns + 5], soon_ns, || soon_ns - 1));
             assert_eq!(waits.join().unwrap(), [soon_ns, soon_ns + 5]);
         });
         assert!(monotonic_ns() >= soon_ns);

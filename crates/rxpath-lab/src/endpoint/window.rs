@@ -59,6 +59,8 @@ pub enum AheadAsk {
         from_ns: u64,
         /// End, of the host's clock.
         to_ns: u64,
+        /// From this instant of the host's clock on it does not take them: its answer would come too late.
+        by_ns: u64,
     },
     /// Another host did not take the earlier instants: the latest ones hold again, unless the window has begun.
     AsArmed,
@@ -141,8 +143,8 @@ impl HostWindow {
     /// Does what is wanted of it.
     pub fn answer(&mut self, ask: AheadAsk) -> Result<Value, LabError> {
         match ask {
-            AheadAsk::Earlier { from_ns, to_ns } => {
-                json(&self.ahead()?.earlier([from_ns, to_ns], monotonic_ns))
+            AheadAsk::Earlier { from_ns, to_ns, by_ns } => {
+                json(&self.ahead()?.earlier([from_ns, to_ns], by_ns, monotonic_ns))
             }
             AheadAsk::AsArmed => {
                 self.ahead()?.as_armed(monotonic_ns);

@@ -244,7 +244,7 @@ mod tests {
             HostAsk::Background { what: BackgroundAsk::End },
             HostAsk::Load { until_ns: Some(7) },
             HostAsk::Load { until_ns: None },
-            HostAsk::Ahead { what: AheadAsk::Earlier { from_ns: 5, to_ns: 9 } },
+            HostAsk::Ahead { what: AheadAsk::Earlier { from_ns: 5, to_ns: 9, by_ns: 3 } },
             HostAsk::Ahead { what: AheadAsk::AsArmed },
             HostAsk::Probe {
                 what: ProbeAsk::Listen {

@@ -226,7 +226,7 @@ impl Trial<'_> {
         };
         let is_settled = phase::until(|| testbed.clock_ns(), limit, stop, look)?;
         if is_settled && let Some(window) = &mut self.armed.window {
-            window.settled();
+            window.settled(stop);
         }
         let is_late = !is_settled && settle.0 > 0;
         self.warnings.extend(is_late.then(|| steadiness::not_settled(drift, settle, measure)));

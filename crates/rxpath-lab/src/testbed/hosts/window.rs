@@ -2,10 +2,12 @@
 //! settled they get earlier ones, which hold only if all hosts take them.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rxpath_core::{Nanos, PathSide, Warning};
 use rxpath_live::observe::Between;
+use serde::de::DeserializeOwned;
 
 use super::{AFTER_WINDOW, HostsTestbed};
 use crate::clock::{HostClock, monotonic_ns};
@@ -67,6 +69,27 @@ impl<'a> RemoteWindow<'a> {
         };
         self.testbed.seats().map(ask).collect()
     }
+
+    /// Whether all hosts give the wanted answer until then.
+    fn agree<T: DeserializeOwned>(
+        &self,
+        what: impl Fn(HostClock) -> AheadAsk,
+        until_ns: u64,
+        is_wanted: impl Fn(&T) -> bool,
+    ) -> bool {
+        let wanted = |answer: PendingAnswer| {
+            let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
+            answer.wait::<T>(left).is_ok_and(|answer| is_wanted(&answer))
+        };
+        self.ask_all(what).into_iter().all(|asked| asked.is_ok_and(wanted))
+    }
+
+    /// Whether all hosts answer so soon. An order that reaches one of them late leaves it with a window of its own, so none is
+    /// given while a load takes the link or the CPU of a control connection. Asks for what holds already.
+    fn answers_within(&self, limit: Duration) -> bool {
+        let until_ns = monotonic_ns() + limit.as_nanos() as u64;
+        self.agree(|_| AheadAsk::AsArmed, until_ns, |(): &()| true)
+    }
 }
 
 impl Window for RemoteWindow<'_> {
@@ -74,25 +97,29 @@ impl Window for RemoteWindow<'_> {
         self.from_ns
     }
 
-    fn settled(&mut self) {
-        let lead_ns = self.testbed.window_lead().as_nanos() as u64;
-        let from_ns = monotonic_ns() + lead_ns;
-        if from_ns >= self.from_ns {
-            return;
+    fn settled(&mut self, stop: &AtomicBool) {
+        let lead = self.testbed.window_lead();
+        let lead_ns = lead.as_nanos() as u64;
+        let begin_ns =
+            || Some(monotonic_ns() + lead_ns).filter(|begin_ns| *begin_ns < self.from_ns);
+        // Twice: where each second answer is lost, one says little.
+        while !(self.answers_within(lead / 4) && self.answers_within(lead / 4)) {
+            if begin_ns().is_none() || stop.load(Ordering::Relaxed) {
+                return;
+            }
+            // why: the load may leave the hosts and their links more room in a while.
+            std::thread::sleep(lead / 4);
         }
+        let Some(from_ns) = begin_ns() else { return };
         let to_ns = from_ns + self.length.0;
+        // A quarter of the lead for the order, one for its answer, and a half for undoing it.
+        let by_ns = from_ns - 3 * (lead_ns / 4);
         let earlier = |clock: HostClock| AheadAsk::Earlier {
             from_ns: clock.to_host_ns(from_ns),
             to_ns: clock.to_host_ns(to_ns),
+            by_ns: clock.to_host_ns(by_ns),
         };
-        // The other half of the lead is for undoing it.
-        let until_ns = from_ns - lead_ns / 2;
-        let takes = |answer: PendingAnswer| {
-            let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
-            answer.wait::<bool>(left)
-        };
-        let mut asked = self.ask_all(earlier).into_iter();
-        if asked.all(|asked| asked.and_then(takes).unwrap_or(false)) {
+        if self.agree(earlier, from_ns - lead_ns / 2, |is_taken: &bool| *is_taken) {
             self.from_ns = from_ns;
             return;
         }
