@@ -154,6 +154,16 @@ fn a_load_ends_at_the_instant_of_its_order_to_start() {
         load.order(&format!("start {start_ns} until {end_ns}"));
         load.next("result");
         assert!(monotonic_ns() >= end_ns, "{words:?}");
+        let schedstat = format!("/proc/{}/schedstat", load.child.id());
+        let spent_ns = || -> u64 {
+            let text = std::fs::read_to_string(&schedstat).unwrap();
+            text.split(' ').next().unwrap().parse().unwrap()
+        };
+        let before_ns = spent_ns();
+        // why: waiting for an instant that is past would need a CPU for all of this time
+        std::thread::sleep(Duration::from_millis(200));
+        let waiting_ns = spent_ns() - before_ns;
+        assert!(waiting_ns < 50_000_000, "{words:?}: {waiting_ns} ns of CPU time while it waits");
         // The order that comes too late does no harm.
         load.order("stop");
         load.order("close");

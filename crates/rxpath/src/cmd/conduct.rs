@@ -383,6 +383,9 @@ impl<'a, W: Shown> Conductor<'a, W> {
 
     /// The result is printed; the sockets stay open until the parent has read its counters.
     fn wait_for_close(&mut self, interrupt: &Interrupt) -> anyhow::Result<()> {
+        // It has ended: no other instant is to be waited for, least of all one that is past.
+        self.next_tick_ns = u64::MAX;
+        self.ends = EndConditions { waits: true, ..EndConditions::default() };
         loop {
             while let Some(order) = self.orders.next()? {
                 if order == ControlCommand::Close {
@@ -392,7 +395,6 @@ impl<'a, W: Shown> Conductor<'a, W> {
             if self.orders.ended || interrupt.caught().is_some() {
                 return Ok(());
             }
-            self.next_tick_ns = u64::MAX;
             self.wait(interrupt)?;
         }
     }
