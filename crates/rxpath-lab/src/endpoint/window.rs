@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rxpath_core::PathSide;
+use rxpath_core::{PathSide, SchedClass};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::procfs::task;
+use rxpath_host::write::sched;
 use rxpath_host::{HostError, Root};
 use rxpath_live::observe::{Between, CpuSnapshot, Ours};
 use rxpath_record::counters::Snapshot;
@@ -211,6 +212,8 @@ fn window(
     victim: &AtomicI32,
     outlet: &Outlet,
 ) -> Result<MeasuredWindow, LabError> {
+    // It sleeps but for its readings, which come late where ksoftirqd has the CPU. A user who may not has them late.
+    let _ = sched::set_class(0, SchedClass::Fifo(1));
     let mut counting = Counting::open(&ask.device)?;
     let (mut carriers, [ordered, near]) = links_before(ask, ahead)?;
     let ready_ns = monotonic_ns();
