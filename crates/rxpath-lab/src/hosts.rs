@@ -23,6 +23,7 @@ pub mod ready;
 pub mod settings;
 mod shares;
 pub mod start_lead;
+pub mod steady;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -43,6 +44,7 @@ use self::privilege::RootNeeds;
 use self::ready::Readiness;
 use self::settings::InForce;
 use self::start_lead::StartLead;
+use self::steady::SteadyClocks;
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::links::LinkSpeed;
@@ -123,6 +125,8 @@ pub struct Hosts {
     pub network_counters: Vec<String>,
     /// Time from the order to start to its instant.
     pub start_lead: StartLead,
+    /// Since when no clock jumped.
+    pub steady: SteadyClocks,
     /// Settings of a trial, which the next one may keep.
     pub in_force: InForce,
 }
@@ -201,10 +205,12 @@ impl Hosts {
         own.map(|[_, to]| to.to_owned()).collect()
     }
 
-    /// Compares all clocks again and notes how much faster each ran since the run began. A host that no longer answers has none.
+    /// Compares all clocks again and notes how much faster each ran since the run began, or since a clock jumped. A host that no
+    /// longer answers has none.
     pub fn note_drift(&self, parts: &mut BTreeMap<String, HostPart>) {
-        for host in self.all() {
-            let drift = host.client.clock().ok().and_then(|now| host.clock.drift_until(now));
+        for (place, host) in self.all().enumerate() {
+            let now = host.client.clock().ok();
+            let drift = now.and_then(|now| self.steady.drift(place, host.clock, now));
             if let Some(part) = parts.get_mut(host.client.alias()) {
                 part.drift = drift;
             }

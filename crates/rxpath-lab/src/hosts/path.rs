@@ -12,6 +12,7 @@ use super::fault::{HostFault, cannot, noted};
 use super::pairs::HostPairs;
 use super::settings::InForce;
 use super::start_lead::StartLead;
+use super::steady::SteadyClocks;
 use super::{ConnectedHost, Hosts, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::route::RouteFacts;
@@ -57,6 +58,7 @@ pub fn between(
         hops,
         network_counters: counters,
         start_lead: StartLead::default(),
+        steady: SteadyClocks::default(),
         in_force: InForce::default(),
     };
     (!hosts.senders.is_empty()).then_some(hosts)

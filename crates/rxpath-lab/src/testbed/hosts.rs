@@ -111,8 +111,7 @@ impl<'a> HostsTestbed<'a> {
         let port = (!over_tcp).then(|| variant.serve.port());
         let now = ClocksNow::compare(hosts, port)?;
         let path_notes = now.notes(hosts);
-        let first: Vec<ClockBounds> = hosts.all().map(|host| host.clock).collect();
-        let pairs = pairs(hosts, &first, &[]).into_iter().zip(now.pairs);
+        let pairs = pairs(hosts, &now.since, &[]).into_iter().zip(now.pairs);
         let clocks = now.clocks;
         // A sender has one number for all receivers.
         let ids = hosts.pairs.each().map(|(sender, _)| sender as u16 + 1);

@@ -25,6 +25,8 @@ pub(super) fn jumps(hosts: &Hosts, before: &[ClockBounds], now: &[ClockBounds]) 
 pub(super) struct ClocksNow {
     /// The senders', then the receivers'.
     pub clocks: Vec<ClockBounds>,
+    /// The comparison since which no clock jumped.
+    pub since: Vec<ClockBounds>,
     /// Of each pair the sender's clock with the receiver's.
     pub pairs: Vec<Pair>,
     /// Of each pair why the path shows nothing; none without a port.
@@ -35,11 +37,13 @@ impl ClocksNow {
     /// Compares them now.
     pub fn compare(hosts: &Hosts, port: Option<u16>) -> Result<Self, LabError> {
         let clocks = compared(hosts)?;
+        let first: Vec<ClockBounds> = hosts.all().map(|host| host.clock).collect();
+        let since = hosts.steady.note(&first, &clocks);
         let found = port.map(|port| hosts.clocks_over_path(port)).unwrap_or_default();
         let paths: Vec<_> = found.iter().map(|path| path.clone().ok().flatten()).collect();
         let pairs = pairs(hosts, &clocks, &paths);
         let faults = found.into_iter().map(Result::err).collect();
-        Ok(Self { clocks, pairs, faults })
+        Ok(Self { clocks, since, pairs, faults })
     }
 
     /// What else the path showed.

@@ -1,9 +1,9 @@
 //! One-way delays between hosts: the senders' clocks as the receiver gets them, and how far its delays may be wrong.
 //!
 //! The clocks are compared before and after a trial, over the control connections and by datagrams on the measured path. What
-//! both allow is the interval; the path's is mostly the narrower one. During the trial the receiver goes by a line: the difference before the trial,
-//! and the rate since the first comparison of the run. Afterwards it is known how far the line was off at its end, and
-//! the middle of that is taken off the delays.
+//! both allow is the interval; the path's is mostly the narrower one. During the trial the receiver goes by a line: the difference
+//! before the trial, and the rate since the first comparison of the run, or the first one after a jump. Afterwards it is known how
+//! far the line was off at its end, and the middle of that is taken off the delays.
 
 use rxpath_core::Warning;
 use rxpath_load::udp::sender_clock::SenderClock;
@@ -79,7 +79,7 @@ impl Pair {
     }
 }
 
-/// The line that the receiver gets; `first` is the run's first comparison.
+/// The line that the receiver gets; `first` is the comparison since which no clock jumped.
 pub fn line(id: u16, first: Pair, now: Pair) -> SenderClock {
     // The middles of two kinds of comparisons differ without any drift.
     let (before, later, ahead) = (first.by_control(), now.by_control(), now.ahead());
@@ -190,6 +190,23 @@ mod tests {
         assert_eq!((wider.ahead(), wider.contradiction_ns()), (control, None));
         let other = of(bounds(9, 90_000, 100, 0));
         assert_eq!((other.ahead(), other.contradiction_ns()), (control, Some(85_000)));
+    }
+
+    #[test]
+    fn a_jump_that_is_too_small_to_void_a_trial_is_within_the_bound() {
+        let pair = |at_ns: u64, ahead_ns: i64| Pair {
+            sender: bounds(at_ns, ahead_ns, 1_000, 0),
+            receiver: bounds(at_ns, 0, 0, 0),
+            path: None,
+        };
+        // Two clocks may come 4.8 ms apart in 4 s.
+        let jump_ns = 4_000_000;
+        let (before, after) = (pair(9 * SECOND, 0), pair(13 * SECOND, jump_ns));
+        assert_eq!(after.sender.jump_since(before.sender), None);
+        let error = error(&[line(1, before, before)], &[after]);
+        for off_ns in [0, jump_ns] {
+            assert!(off_ns.abs_diff(error.shift_ns) <= error.bound_ns, "{off_ns}: {error:?}");
+        }
     }
 
     #[test]
