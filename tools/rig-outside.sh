@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154  # variables of rig.sh
 
-# Keys, addresses and the clock of the machine, and `adjtimex` for it. Its command only says that all units were started.
+# Keys, addresses, the monitor and the clock of the machine, and `adjtimex` for it. Its command only says that all units were started.
 outside_prepare() {
 	files=$tree/files
 	mkdir -p "$files/root/.ssh" "$files/etc/ssh" "$work/bin"
@@ -25,6 +25,8 @@ outside_prepare() {
 	END
 	# The frequency of a CPU's clock is measured at each boot, and is some 100 ppm wrong. The HPET has that of its host's clock.
 	boot=clocksource=hpet
+	mkfifo "$work/qmp.in" "$work/qmp.out"
+	control="-chardev pipe,id=qmp,path=$work/qmp -mon chardev=qmp,mode=control"
 	for number in $(seq "$number"); do
 		printf 'Host guest%s.lab\nHostName 10.79.%s.2\n' "$number" "$number"
 		echo "10.79.$number.2 $(cat "$files/etc/ssh/ssh_host_ed25519_key.pub")" >>"$work/known"
@@ -60,6 +62,6 @@ outside_run() {
 		nsenter --target "$machine" --net sh -ec 'ip addr add "$2" dev "$1"; ip link set "$1" up' sh "tap$number" "10.79.$number.1/24"
 	done
 	# It has locks and records of its own, as any host, and sees the devices of its namespace in /sys.
-	PATH=$work/bin:$PATH nsenter --target "$machine" --net unshare --mount \
+	RIG_QMP=$work/qmp PATH=$work/bin:$PATH nsenter --target "$machine" --net unshare --mount \
 		sh -ec 'mount -t sysfs sys /sys; exec sh tools/host.sh "$@"' sh "$@"
 }

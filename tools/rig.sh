@@ -13,7 +13,8 @@
 # With --outside the machine is a host with systemd and sshd, of this distribution's packages, and the command runs here while it
 # is up: as root in a network namespace in which tap1 (10.79.1.1/24) is the other end of the first NIC (10.79.1.2), tap2
 # (10.79.2.1/24) that of the second, and so on. `ssh guest1.lab`, `ssh guest2.lab`.. log in as root. With --drift the clock of the
-# machine runs so many ppm fast; `adjtimex` of busybox is in it, to change that.
+# machine runs so many ppm fast; `adjtimex` of busybox is in it, to change that. $RIG_QMP.in and $RIG_QMP.out are pipes of QEMU's
+# monitor (QMP): the clock of the machine stops while QEMU stops the machine.
 # Exit 125: the machine can't be had here, and why; every other status may be the command's. RIG_TIMEOUT_S: seconds after which
 # the machine is ended (3600). RIG_ACCEL=kvm: with KVM.
 set -eu
@@ -261,6 +262,7 @@ setup
 work=$(mktemp -d)
 machine=
 boot=
+control=
 ended() {
 	[ -z "$machine" ] || { kill "$machine" 2>/dev/null && wait "$machine" || true; }
 	rm -rf "$work"
@@ -367,7 +369,7 @@ if [ "$(id -u)" = 0 ]; then apart="unshare -n"; else apart="unshare -rn"; fi
 emulate() {
 	# shellcheck disable=SC2086  # words
 	exec $apart timeout "${RIG_TIMEOUT_S:-3600}" qemu-system-x86_64 -machine q35 -accel "${RIG_ACCEL:-tcg,thread=single}" \
-		-cpu max -smp 2 -m "$memory" -nographic -no-reboot -nodefaults -serial stdio -monitor none $devices \
+		-cpu max -smp 2 -m "$memory" -nographic -no-reboot -nodefaults -serial stdio -monitor none $control $devices \
 		-kernel "$image" -initrd "$work/initrd.gz" \
 		-append "console=ttyS0 quiet loglevel=1 panic=-1 no_timer_check $boot" </dev/null >"$work/console" 2>"$work/qemu.err"
 }

@@ -1,11 +1,15 @@
 //! Experiments with a machine that is a host, over ssh: it has a kernel, NICs and a clock of its own, and this machine is the other
 //! end of its NICs.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use crate::between_hosts::{assert_done, trial};
 use crate::reading::{json, part};
 use crate::{is_there, output, root};
+
+mod clocks;
 
 /// How much faster its clock runs. NTP corrects at most 500 ppm.
 const DRIFT_PPM: f64 = 400.0;
@@ -14,11 +18,13 @@ const ROUNDS: u32 = 20;
 /// `MAXFREQ`, include/linux/timex.h.
 const MOST_PPM: f64 = 500.0;
 
-/// What `guest_hosts.sh` says; `None`, and the test is named as skipped, where the machine can't be had.
-fn measured() -> Option<String> {
-    if !is_there(&["setup", "--outside"]) {
-        return None;
-    }
+/// What `guest_hosts.sh` says, to all tests that ask; `None`, and the test is named as skipped, where the machine can't be had.
+fn measured() -> Option<&'static str> {
+    static SAID: OnceLock<String> = OnceLock::new();
+    is_there(&["setup", "--outside"]).then(|| SAID.get_or_init(said).as_str())
+}
+
+fn said() -> String {
     let script = root().join("tests/rig/guest_hosts.sh").display().to_string();
     let drift = DRIFT_PPM.to_string();
     let words = [
@@ -37,7 +43,7 @@ fn measured() -> Option<String> {
         &script,
         env!("CARGO_BIN_EXE_rxpath"),
     ];
-    Some(output(&words))
+    output(&words)
 }
 
 /// How much faster the clock of the guest ran than that of this machine, and how far that may be wrong. **Unit** ppm.
@@ -159,16 +165,16 @@ fn assert_ledgers(out: &str) {
 fn a_host_with_its_own_kernel_and_a_fast_clock_is_measured_over_ssh_and_left_as_it_was() {
     let Some(out) = measured() else { return };
     let runs = ["quiet", "many", "igb astray", "virtio_net astray", "back"];
-    assert_done(&out, &["igb check", "virtio_net check"]);
-    assert_done(&out, &runs);
-    assert_found(&out, "igb", "eth0", "tap1");
-    assert_found(&out, "virtio_net", "eth1", "tap2");
+    assert_done(out, &["igb check", "virtio_net check"]);
+    assert_done(out, &runs);
+    assert_found(out, "igb", "eth0", "tap1");
+    assert_found(out, "virtio_net", "eth1", "tap2");
     for name in runs {
-        assert_drift(&out, name);
+        assert_drift(out, name);
     }
-    assert_slewed(&out);
-    assert_ledgers(&out);
-    let before = part(&out, "before");
+    assert_slewed(out);
+    assert_ledgers(out);
+    let before = part(out, "before");
     assert!(before.contains("eth1"), "{before}");
-    assert_eq!(before, part(&out, "after"));
+    assert_eq!(before, part(out, "after"));
 }

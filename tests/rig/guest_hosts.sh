@@ -3,7 +3,7 @@
 # guest2 a virtio_net. ssh comes by the NIC that is not measured. Prints for each NIC what the check of the hosts says with the
 # program $1, and what a run says of which every other second's frames are lost on the wire. For the igb also a quiet run, one with
 # more datagrams than the machine takes, and one from there, and 20 short ones with the clock of the machine 500 ppm fast and 500 ppm
-# slow in turn. And what is in the machine before and after all of them.
+# slow in turn, and those of guest_clocks.sh. And what is in the machine before and after all of them.
 # The virtio_net of QEMU 10 gets no such load: it receives nothing any more after one.
 set -u
 rxpath=$1
@@ -51,7 +51,7 @@ said() {
 	echo "@@$name"
 	cat out
 }
-ran() { said "$1" run "$2.toml" --hosts "$3.toml" --trials 1 --keep-noisy --out runs; }
+ran() { said "$1" run "$2.toml" --hosts "$3.toml" --trials 1 --keep-noisy --out "runs/$1"; }
 # Programs of rxpath, its files but the copy that stays, settings of the devices.
 inside() {
 	echo "@@$1"
@@ -108,5 +108,7 @@ for round in $(seq 20); do
 	ssh guest2.lab adjtimex -q -f $((ppm * 65536)) || exit 1
 	ran "slewed $round" short igb
 done
+# shellcheck source=tests/rig/guest_clocks.sh
+. "${0%/*}/guest_clocks.sh"
 inside after
 echo @@end
