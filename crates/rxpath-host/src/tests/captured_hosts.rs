@@ -107,13 +107,15 @@ fn garbage_is_refused_with_its_place_and_never_read_as_numbers() {
 
 #[test]
 fn rings_of_guests_are_known_by_what_their_drivers_count() {
-    let cases: [(&str, &str, &[&str]); 5] = [
+    let cases: [(&str, &str, &[&str]); 7] = [
         ("cloud-vm", "ens5", &["link.rx.dropped"]),
         ("guest-gve", "ens4", &["ethtool.rx_queue_drop_cnt[0]", "ethtool.rx_queue_drop_cnt[1]"]),
         ("guest-vmxnet3", "ens192", &["ethtool.  pkts rx OOB", "ethtool.  pkts rx OOB#2"]),
         ("guest-virtio", "eth0", &["queue.0.rx-hw-drop-overruns", "queue.1.rx-hw-drop-overruns"]),
         // Its device does not offer statistics.
         ("vm-6.18-live", "eth0", &[]),
+        ("../cards", "hv_netvsc", &["ethtool.rx_no_memory"]),
+        ("../cards", "vif", &[]),
     ];
     for (name, device, ring) in cases {
         let (_, card) = card(name, device);

@@ -13,16 +13,20 @@
 //! | ixgbe | MPC; QPRDC: no descriptor | GPRC less MPC (`ixgbe_update_stats` subtracts it); GPTC | `ixgbe_update_stats` |
 //! | i40e | RDPC | UPRC, MPRC, BPRC; UPTC and so on | `i40e_update_pf_stats` |
 //! | ice | RDPC | the same | `ice_update_pf_stats` |
-//! | mlx5 | no descriptor; port buffer full | frames of the physical port, those included | `mlx5e_stats_grp_802_3_*`, `_qcnt_*` |
-//! | bnxt | discards of each ring | good frames of the port | `bnxt_get_ethtool_stats` |
+//! | mlx5_core | no descriptor; port buffer full | frames of the physical port, those included | `mlx5e_stats_grp_802_3_*`, `_qcnt_*` |
+//! | bnxt_en | discards of each ring | good frames of the port | `bnxt_get_ethtool_stats` |
 //! | tun, tap | none | frames that the program behind it read and wrote | `tun_net_xmit`, `tun_get_user` |
 //! | vmxnet3 | no buffer, for each queue; not in `rx_dropped` | unknown (hypervisor) | `vmxnet3_get_stats64`, `vmxnet3_rq_dev_stats` |
 //! | ena | what the device dropped, which it says once a second; in `rx_dropped` alone | unknown (hypervisor) | `ena_keep_alive_wd`, `ena_get_stats64` |
 //! | virtio_net | no buffer, for each queue, where the device counts it; never in `rx_dropped` | unknown (hypervisor) | `virtnet_get_queue_stats_rx` (drivers/net/virtio_net.c) |
 //! | gve | what the device dropped for each queue, which it reports every 20 s; never in `rx_dropped` | unknown (hypervisor) | `gve_get_ethtool_stats` (drivers/net/ethernet/google/gve/gve_ethtool.c) |
+//! | hv_netvsc | no memory to copy a frame out of the receive buffer; not in `rx_dropped` | unknown (hypervisor) | `netvsc_recv_callback` (drivers/net/hyperv/netvsc_drv.c; 6.8 or later) |
+//! | vif | not counted | unknown (hypervisor) | `xennet_poll`, `xennet_get_stats64` (drivers/net/xen-netfront.c; 6.1) |
 //!
 //! Counters that the card has for other reasons are no losses: `rx_no_buffer_count` (RNBC) says that no descriptor was
-//! free when a frame came, and the FIFO may still take it; `rx_steer_missed_packets` is a filter.
+//! free when a frame came, and the FIFO may still take it; `rx_steer_missed_packets` is a filter. hv_netvsc's `rx_comp_busy`
+//! is a completion that the host gets later (`send_recv_completions`). xen-netfront's `rx_errors` has responses that make no
+//! packet, and packets that a program of XDP did not pass.
 
 use std::time::Duration;
 
@@ -234,8 +238,10 @@ const BEHIND_A_HYPERVISOR: [Behind; 6] = [
     Behind { driver: "ena", ring: &[&[FOLDED]], settle_ms: 1_100 },
     // `GVE_STATS_REPORT_TIMER_PERIOD` (gve.h).
     Behind { driver: "gve", ring: &[&["ethtool.rx_queue_drop_cnt[*]"]], settle_ms: 20_100 },
-    Behind { driver: "hv_netvsc", ring: &[], settle_ms: 0 },
-    Behind { driver: "xen_netfront", ring: &[], settle_ms: 0 },
+    Behind { driver: "hv_netvsc", ring: &[&["ethtool.rx_no_memory"]], settle_ms: 0 },
+    // xen-netfront names no driver: the kernel names the device's type (drivers/xen/xenbus/xenbus_probe.c
+    // `xenbus_register_driver_common`).
+    Behind { driver: "vif", ring: &[], settle_ms: 0 },
 ];
 
 /// Where a driver adds what its ring lost to what the kernel drops of the device's packets.

@@ -114,6 +114,12 @@ fn rings_of_virtual_machines_are_read_where_their_wire_is_not() {
     let offered = names(&["ethtool.rx_queue_drop_cnt[0]", "ethtool.rx_no_buffers_posted[0]"]);
     let card = counters("gve", &offered);
     assert_eq!((card.ring.as_slice(), card.settle_ms), (&offered[..1], 20_100));
+    // A completion that waits loses no frame, and what XDP drops is none of the ring.
+    let offered =
+        names(&["ethtool.rx_no_memory", "ethtool.rx_comp_busy", "ethtool.rx_queue_0_xdp_drop"]);
+    assert_eq!(counters("hv_netvsc", &offered).ring, &offered[..1]);
+    let card = counters("vif", &names(&["ethtool.rx_gso_checksum_fixup", "link.rx.errors"]));
+    assert!(card.wire_unknown.unwrap().contains("hypervisor") && card.ring.is_empty());
 }
 
 #[test]
