@@ -1,5 +1,7 @@
 //! Readers over captured trees of hosts that this machine is not: old, large and broken ones.
 
+use std::collections::BTreeSet;
+
 use rxpath_core::Fact;
 
 use crate::read::counter::{CounterStep, Width};
@@ -168,6 +170,59 @@ fn what_a_driver_counts_is_at_its_place() {
         let perhaps = if may_hold_ring { card.ring.as_slice() } else { &[] };
         assert_eq!(card.perhaps_received, perhaps, "{driver}");
     }
+}
+
+/// What the ledger knows of a driver has a source and a row in its page, and is tried on a host with that driver.
+#[test]
+fn each_driver_of_the_ledger_has_a_source_a_row_in_the_page_and_a_host() {
+    let sources =
+        table(include_str!("../read/nic/losses.rs"), "| driver | ring | wire | function |");
+    let page = include_str!("../../../../docs/explanation/ledger.md");
+    let page = table(page, "| driver | ring | frames on the wire |");
+    let hosts = drivers_of_hosts();
+    for driver in losses::drivers().into_iter().chain(losses::guest_drivers()) {
+        let function = sources.iter().find(|(name, _)| *name == driver).map(|(_, it)| *it);
+        assert!(function.is_some_and(|it| it.contains('`')), "{driver}: {function:?}");
+        assert!(page.iter().any(|(name, _)| *name == driver), "{driver} is not in the page");
+        // A device of software, whose frames rtnetlink counts.
+        assert!(hosts.contains(driver) || driver == "tun", "no host has {driver}");
+    }
+    let cards = include_str!("../../../../testdata/cards/README.md");
+    let cards = table(cards, "| driver | source in drivers/net |");
+    for file in host("../cards").list("/netlink/device").unwrap() {
+        let driver = file.trim_end_matches(".json");
+        assert!(cards.iter().any(|(name, _)| *name == driver), "{driver} has no source");
+    }
+}
+
+/// Of each row of the table with this head the names in the first cell, each with the last cell.
+fn table<'a>(text: &'a str, head: &str) -> Vec<(&'a str, &'a str)> {
+    let lines = text.lines().map(|line| line.trim_start_matches("//! "));
+    let rows = lines.skip_while(|line| *line != head).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let named = |row: &'a str| {
+        let (names, rest) = row.trim_matches([' ', '|']).split_once(" | ").unwrap();
+        let last = rest.rsplit(" | ").next().unwrap_or(rest);
+        names.split([',', ' ']).map(move |name| (name, last))
+    };
+    rows.flat_map(named).collect()
+}
+
+/// The drivers of the devices of all trees.
+fn drivers_of_hosts() -> BTreeSet<String> {
+    let hosts = format!("{}/../../testdata/hosts", env!("CARGO_MANIFEST_DIR"));
+    let trees = std::fs::read_dir(hosts).unwrap().map(|tree| tree.unwrap().path());
+    // Next to the trees is their README.
+    let trees = trees.filter(|tree| tree.is_dir()).map(|tree| Root::tree(tree).unwrap());
+    let mut drivers = BTreeSet::new();
+    for root in trees.chain([host("../cards")]) {
+        for file in root.list("/netlink/device").unwrap_or_default() {
+            // Some trees are broken.
+            let nic = nic::load(&root, file.trim_end_matches(".json")).unwrap_or_default();
+            drivers.extend(nic.driver.value().map(|it| it.driver.clone()));
+        }
+    }
+    drivers
 }
 
 /// The driver of a device of a captured host, and which of its counters are read.

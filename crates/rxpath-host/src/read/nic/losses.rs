@@ -275,6 +275,12 @@ pub(crate) fn drivers() -> Vec<&'static str> {
     ROWS.iter().flat_map(|row| row.drivers).copied().collect()
 }
 
+/// Those whose host sees nothing of the wire.
+#[cfg(test)]
+pub(crate) fn guest_drivers() -> Vec<&'static str> {
+    BEHIND_A_HYPERVISOR.iter().map(|behind| behind.driver).collect()
+}
+
 fn unknown(why: String) -> CardCounters {
     CardCounters { wire_unknown: Some(why), ..CardCounters::default() }
 }
