@@ -33,10 +33,12 @@ impl BetweenHosts {
     ) -> Result<Self, FileError> {
         let mut all = Self { may_change, differing: BTreeSet::new() };
         for over in variants {
-            let keys = over.keys().filter(|key| is_of_link(key));
-            let differing = keys.filter(|key| value_of(over, key) != value_of(base, key));
+            let merged = lay(base, over);
+            // What takes away a key that the base does not have changes nothing.
+            let differs = |key: &&String| value_of(&merged, key) != value_of(base, key);
+            let differing = over.keys().filter(|key| is_of_link(key)).filter(differs);
             let own = Self { may_change, differing: differing.cloned().collect() };
-            if !own.differing.is_empty() && own.is_available(places, base, over)? {
+            if !own.differing.is_empty() && own.is_available(places, base, &merged)? {
                 all.differing.extend(own.differing);
             }
         }
@@ -48,12 +50,11 @@ impl BetweenHosts {
         &self,
         places: &Places<'_>,
         base: &Overlay,
-        over: &Overlay,
+        merged: &Overlay,
     ) -> Result<bool, FileError> {
-        let merged = lay(base, over);
         let mut reader = Reader::placed(merged.clone(), places)?;
         check(&mut reader);
-        take_link(&mut reader, self, base, &merged);
+        take_link(&mut reader, self, base, merged);
         reader.lab()?;
         Ok(reader.not_available.is_none())
     }

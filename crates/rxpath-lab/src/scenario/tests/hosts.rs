@@ -181,3 +181,15 @@ fn hosts_are_not_changed_for_a_variant_that_cannot_run() {
         assert_eq!(names, ["{dev}/queues/rx-*/rps_cpus"], "{name}");
     }
 }
+
+/// `"default"` takes a key away. Where the base does not have it, nothing differs.
+#[test]
+fn a_default_of_a_key_that_the_base_does_not_have_changes_no_host() {
+    let variants =
+        "[[variant]]\nname = \"plain\"\n[[variant]]\nname = \"same\"\nlab.gro = \"default\"\n";
+    let made = between(variants, &[], None).unwrap();
+    assert!(made.variants.iter().all(|variant| variant.tune.is_empty()), "{:?}", made.variants);
+    let made = between(&format!("[lab]\ngro = true\n{variants}"), &[], None).unwrap();
+    let gro = |at: usize| made.variants[at].tune.receiver["{dev}/features/rx-gro"].clone();
+    assert_eq!([gro(0), gro(1)], ["on", "off"]);
+}
