@@ -30,15 +30,15 @@ const GLANCE: Duration = Duration::from_millis(50);
 const AROUND: Duration = Duration::from_secs(60);
 
 impl Hosts {
-    /// The settings that a variant wants of each host.
-    fn wanted(&self, variant: &Variant) -> Vec<(&ConnectedHost, PathSide, Sets)> {
+    /// The settings that are wanted of each host.
+    fn wanted(&self, tune: &Tune) -> Vec<(&ConnectedHost, PathSide, Sets)> {
         let all = self.seats().map(|(seat, host)| (host, seat.side));
-        all.map(|(host, side)| (host, side, wanted_of(host, side, &variant.tune))).collect()
+        all.map(|(host, side)| (host, side, wanted_of(host, side, tune))).collect()
     }
 
     /// Whether a run changes settings of its hosts.
     pub fn are_changed(&self, resolved: &Resolved) -> bool {
-        let mut wanted = resolved.available().flat_map(|variant| self.wanted(variant));
+        let mut wanted = resolved.available().flat_map(|variant| self.wanted(&variant.tune));
         wanted.any(|(_, _, sets)| !sets.is_empty())
     }
 
@@ -90,29 +90,54 @@ impl Hosts {
         Ok(made)
     }
 
-    /// Marks the variants whose settings a host does not take; nothing is changed.
+    /// Leaves out the variants whose settings a host does not take; nothing is changed. What hosts would have had for the sake of
+    /// such a variant alone, they do not have for the others.
     ///
     /// # Errors
     /// Of a host that no longer answers.
     pub fn check_settings(&self, resolved: &mut Resolved) -> Result<(), LabError> {
-        for variant in resolved.variants.iter_mut().filter(|it| it.not_available.is_none()) {
-            for (host, _, sets) in self.wanted(variant) {
-                if sets.is_empty() {
-                    continue;
-                }
-                let planned: Result<PlannedSettings, _> =
-                    ask(&host.client, SettingsAsk::Plan { sets }, PROMPT);
-                let refused = match planned {
-                    Ok(planned) => planned.refused,
-                    Err(LabError::OnHost { text, hint, .. }) => with_hint(text, &hint),
-                    Err(error) => return Err(error),
-                };
-                if !refused.is_empty() {
-                    variant.not_available = Some(cannot_be_set(host.client.alias(), &refused));
-                }
-            }
+        self.leave_out_refused(resolved, |variant| Some(variant.own_tune()))?;
+        resolved.take_back_link();
+        self.leave_out_refused(resolved, |variant| {
+            (variant.tune != variant.own_tune()).then(|| variant.tune.clone())
+        })
+    }
+
+    /// Leaves out the variants of which a host does not take these settings.
+    fn leave_out_refused(
+        &self,
+        resolved: &mut Resolved,
+        settings: impl Fn(&Variant) -> Option<Tune>,
+    ) -> Result<(), LabError> {
+        let mut refused = Vec::new();
+        for variant in resolved.available() {
+            let why = settings(variant).map(|tune| self.refused(&tune)).transpose()?.flatten();
+            refused.extend(why.map(|why| (variant.name.clone(), why)));
+        }
+        for (name, why) in refused {
+            resolved.leave_out(&name, &why);
         }
         Ok(())
+    }
+
+    /// Why a host does not take these settings, if one does not.
+    fn refused(&self, tune: &Tune) -> Result<Option<String>, LabError> {
+        for (host, _, sets) in self.wanted(tune) {
+            if sets.is_empty() {
+                continue;
+            }
+            let planned: Result<PlannedSettings, _> =
+                ask(&host.client, SettingsAsk::Plan { sets }, PROMPT);
+            let refused = match planned {
+                Ok(planned) => planned.refused,
+                Err(LabError::OnHost { text, hint, .. }) => with_hint(text, &hint),
+                Err(error) => return Err(error),
+            };
+            if !refused.is_empty() {
+                return Ok(Some(cannot_be_set(host.client.alias(), &refused)));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -42,7 +42,7 @@ impl Running<'_> {
         let trial = self.next_trial.saturating_sub(1);
         self.tell(What::TrialEnded { trial, void: Some(why.clone()) })?;
         self.progress.found(&format!("{name} is not available: {why}"));
-        without(&mut self.resolved, name, &why);
+        self.resolved.leave_out(name, &why);
         self.manifest.resolved = as_json("scenario", &self.resolved)?;
         left_out(&self.resolved).map(drop)
     }
@@ -58,13 +58,6 @@ impl Running<'_> {
     }
 }
 
-fn without(resolved: &mut Resolved, name: &str, why: &str) {
-    for variant in resolved.variants.iter_mut().filter(|it| it.name == name) {
-        variant.not_available = Some(why.to_owned());
-    }
-    resolved.compare.retain(|pair| pair.base != name && pair.variant != name);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,11 +70,11 @@ mod tests {
                     [[variant]]\nname = \"two\"\nload.rate = \"3k\"\n";
         let mut all = resolve(&parse(text, "t", "t").unwrap(), &[], &HostShape::flat(2)).unwrap();
         assert_eq!(left_out(&all).unwrap(), None);
-        without(&mut all, "one", "cannot be set on sut: x=1: no");
+        all.leave_out("one", "cannot be set on sut: x=1: no");
         let said = left_out(&all).unwrap().unwrap();
         assert_eq!(said, "1 of 3 variants not available: cannot be set on sut: x=1: no");
         assert!(all.compare.iter().all(|pair| pair.variant == "two"), "{:?}", all.compare);
-        without(&mut all, "two", "cannot be set on sut: x=1: no");
+        all.leave_out("two", "cannot be set on sut: x=1: no");
         let error = left_out(&all).unwrap_err().to_string();
         assert!(error.starts_with("2 of 3 variants not available: "), "{error}");
         assert!(error.ends_with(": nothing is left to compare"), "{error}");

@@ -1,6 +1,7 @@
 //! What of a scenario holds between real hosts, where the lab's link and its namespaces are not.
 
 use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
 
 use rxpath_core::Warning;
 
@@ -9,7 +10,8 @@ use super::merge::{Overlay, lay, value_of};
 use super::place::Places;
 use super::reader::Reader;
 use super::sections::Lab;
-use super::tune::Tune;
+use super::spec::{Resolved, Variant};
+use super::tune::{Sets, Tune};
 use crate::testbed::tuned::RPS_OF_EACH_QUEUE;
 
 /// Keys of the lab that mean the same on any host.
@@ -121,8 +123,14 @@ fn on_a_device(key: &str) -> Option<&'static str> {
     })
 }
 
-/// What the link of a variant is to be, as settings of the hosts' devices. What the scenario sets itself stays.
-pub(super) fn set_on_devices(hosts: &BetweenHosts, link: &Lab, tune: &mut Tune) {
+/// What the link of a variant is to be, as settings of the hosts' devices. What the scenario sets itself stays. It gives the keys
+/// that are settings then.
+pub(super) fn set_on_devices(
+    hosts: &BetweenHosts,
+    link: &Lab,
+    tune: &mut Tune,
+) -> BTreeSet<String> {
+    let mut set = BTreeSet::new();
     let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
     for key in hosts.differing.iter().filter(|key| hosts.sets(key)) {
         let value = match key.as_str() {
@@ -135,9 +143,48 @@ pub(super) fn set_on_devices(hosts: &BetweenHosts, link: &Lab, tune: &mut Tune) 
             "lab.napi_defer_hard_irqs" => link.napi_defer_hard_irqs.unwrap_or_default().to_string(),
             _ => link.queues.to_string(),
         };
-        let names = if *key == "lab.tso" { &mut tune.sender } else { &mut tune.receiver };
-        if let Some(name) = on_a_device(key) {
-            names.entry(name.to_owned()).or_insert(value);
+        let Some((sets, name)) = setting_of(tune, key) else { continue };
+        if let Entry::Vacant(free) = sets.entry(name.to_owned()) {
+            free.insert(value);
+            set.insert(key.clone());
+        }
+    }
+    set
+}
+
+/// The setting that means the same as a key of the lab's link, and those of the side that has it.
+fn setting_of<'a>(tune: &'a mut Tune, key: &str) -> Option<(&'a mut Sets, &'static str)> {
+    let name = on_a_device(key)?;
+    let sets = if key == "lab.tso" { &mut tune.sender } else { &mut tune.receiver };
+    Some((sets, name))
+}
+
+fn unset<'a>(tune: &mut Tune, keys: impl Iterator<Item = &'a String>) {
+    for key in keys {
+        if let Some((sets, name)) = setting_of(tune, key) {
+            sets.remove(name);
+        }
+    }
+}
+
+impl Variant {
+    /// Its settings of hosts, without those that are there because other variants differ in a key of the lab's link.
+    pub fn own_tune(&self) -> Tune {
+        let mut tune = self.tune.clone();
+        let differs = |key: &&String| self.settings.contains_key(*key);
+        unset(&mut tune, self.link_keys.iter().filter(|key| !differs(key)));
+        tune
+    }
+}
+
+impl Resolved {
+    /// Leaves hosts as they are in keys of the lab's link in which no available variant differs any more.
+    pub fn take_back_link(&mut self) {
+        let keys = self.available().flat_map(|variant| variant.settings.keys().cloned());
+        let differing: BTreeSet<String> = keys.collect();
+        for Variant { tune, link_keys, .. } in &mut self.variants {
+            unset(tune, link_keys.difference(&differing));
+            link_keys.retain(|key| differing.contains(key));
         }
     }
 }

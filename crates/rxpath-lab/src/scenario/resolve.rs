@@ -1,6 +1,6 @@
 //! From the file, the `--set`s and the host's shape to what the runner is handed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::{IntoMap, Warning};
 use serde_json::Value as Json;
@@ -91,9 +91,10 @@ fn resolve_variant(
     let mut reader = Reader::placed(merged.clone(), places)?;
     let mut topology = reader.section::<Place>()?.kind;
     let mut tune = reader.tune()?;
+    let mut link_keys = BTreeSet::new();
     if let Some(hosts) = hosts {
         topology = Topology::Hosts;
-        between::set_on_devices(hosts, &reader.section::<Lab>()?, &mut tune);
+        link_keys = between::set_on_devices(hosts, &reader.section::<Lab>()?, &mut tune);
         between::check(&mut reader);
         between::take_link(&mut reader, hosts, base, &merged);
     }
@@ -123,6 +124,7 @@ fn resolve_variant(
         topology,
         lab,
         tune,
+        link_keys,
         background,
         start_multiple,
         observe,

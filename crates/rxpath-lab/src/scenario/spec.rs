@@ -3,7 +3,7 @@
 //! A scenario file is a base and overlays. Resolving merges them per variant, replaces CPU roles by CPU
 //! numbers of this host and marks the variants that this host cannot run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::{CpuList, Nanos, Warning};
 use rxpath_record::comparison::Published;
@@ -42,6 +42,14 @@ impl Resolved {
     pub fn available(&self) -> impl Iterator<Item = &Variant> {
         self.variants.iter().filter(|variant| variant.not_available.is_none())
     }
+
+    /// Leaves a variant out, and its comparisons.
+    pub fn leave_out(&mut self, name: &str, why: &str) {
+        for variant in self.variants.iter_mut().filter(|it| it.name == name) {
+            variant.not_available = Some(why.to_owned());
+        }
+        self.compare.retain(|pair| pair.base != name && pair.variant != name);
+    }
 }
 
 /// One variant, complete in itself.
@@ -62,6 +70,9 @@ pub struct Variant {
     /// Settings of its namespaces and devices, or of hosts, by the names of `rxpath tune`.
     #[serde(skip_serializing_if = "Tune::is_empty")]
     pub tune: Tune,
+    /// Keys of the lab's link that are settings of hosts in `tune`, because available variants differ in them.
+    #[serde(skip)]
+    pub link_keys: BTreeSet<String>,
     /// What runs alongside them.
     pub background: Background,
     /// The load starts at a whole multiple of this of `CLOCK_MONOTONIC`; zero = anywhere.

@@ -103,7 +103,7 @@ impl Hosts {
         within_s: u64,
     ) -> Result<TrialSettings, LabError> {
         let mut held = locked(&self.in_force.0);
-        let wanted = self.wanted(variant);
+        let wanted = self.wanted(&variant.tune);
         let keeps = keeping(&held, &wanted, within_s)?;
         let is_kept = |alias: &str| {
             let mut all = wanted.iter().zip(&keeps);

@@ -193,3 +193,34 @@ fn a_default_of_a_key_that_the_base_does_not_have_changes_no_host() {
     let gro = |at: usize| made.variants[at].tune.receiver["{dev}/features/rx-gro"].clone();
     assert_eq!([gro(0), gro(1)], ["on", "off"]);
 }
+
+/// A host that refuses what one variant wants is left as it is for the others.
+#[test]
+fn a_setting_that_other_variants_have_only_beside_a_refused_one_is_taken_back() {
+    let text = "tune.receiver.\"net.core.somaxconn\" = 99\n[[variant]]\nname = \"plain\"\n\
+                [[variant]]\nname = \"queues\"\nlab.queues = 2\nlab.tso = false\n\
+                [[variant]]\nname = \"rps\"\nlab.rps_cpus = \"1\"\n\
+                [[variant]]\nname = \"own\"\ntune.receiver.\"{dev}/channels/combined\" = 8\n";
+    let mut made = between(text, &[], None).unwrap();
+    let all = |tune: &spec::Tune| {
+        let names = tune.receiver.keys().chain(tune.sender.keys());
+        let ends: Vec<&str> = names.map(|name| name.rsplit('/').next().unwrap_or(name)).collect();
+        ends.join(" ")
+    };
+    let wants: Vec<String> = made.variants.iter().map(|variant| all(&variant.own_tune())).collect();
+    let of_base = "net.core.somaxconn";
+    let [queues, rps, own] = ["combined tx-tcp-segmentation", "rps_cpus", "combined"]
+        .map(|more| format!("{of_base} {more}"));
+    assert_eq!(wants, [of_base.to_owned(), queues, rps, own]);
+    let has = |made: &spec::Resolved| -> Vec<String> {
+        made.variants.iter().map(|variant| all(&variant.tune)).collect()
+    };
+    let each = format!("{of_base} combined rps_cpus tx-tcp-segmentation");
+    assert_eq!(has(&made), [each.as_str(); 4]);
+    made.leave_out("queues", "cannot be set on sut: eth0/channels/combined=2: no");
+    made.take_back_link();
+    let rest = format!("{of_base} rps_cpus");
+    assert_eq!([0, 2].map(|at| has(&made)[at].clone()), [rest.as_str(); 2]);
+    assert_eq!(has(&made)[3], format!("{of_base} combined rps_cpus"), "what it sets itself stays");
+    assert!(made.compare.iter().all(|pair| pair.variant != "queues"), "{:?}", made.compare);
+}
