@@ -279,6 +279,28 @@ fn a_plan_with_nothing_to_compare_is_shown_and_ends_as_the_run_would() {
     assert!(run.err.lines().any(|line| line == what), "{run:?}");
 }
 
+/// The loopback device has no channels. The others would have one, for the sake of the variant with two alone.
+#[test]
+fn a_plan_leaves_out_the_variant_of_which_a_host_refuses_a_setting_and_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = inventory(dir.path(), INVENTORY);
+    let file = dir.path().join("s.toml");
+    let text = "question = \"?\"\n[[variant]]\nname = \"plain\"\n[[variant]]\nname = \"queues\"\nlab.queues = 2\n\
+                [[variant]]\nname = \"rps\"\nlab.rps_cpus = \"0\"\n";
+    fs::write(&file, text).unwrap();
+    let words = ["run", file.to_str().unwrap(), "--hosts", &hosts, "--change-hosts", "--dry-run"];
+    let why = "cannot be set on sut: lo/channels/combined=2: ";
+    let plan = rxpath(&words)
+        .ends(5)
+        .warns(&format!("rxpath: 1 of 3 variants not available: {why}"))
+        .prints(&format!("  not available here: {why}"));
+    assert!(!plan.out.contains("sut: lo/channels"), "{plan:?}");
+    for (value, variant) in [("00000000", "plain"), ("00000001", "rps")] {
+        let line = format!("sut: lo/queues/rx-0/rps_cpus = {value} (for {variant})");
+        assert!(plan.out.contains(&line), "{line}: {plan:?}");
+    }
+}
+
 #[test]
 fn the_network_is_set_in_the_command_and_checked_as_in_the_file() {
     let dir = tempfile::tempdir().unwrap();

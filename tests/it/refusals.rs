@@ -60,6 +60,21 @@ fn the_plan_of_a_search_names_its_axes_and_what_has_no_place_in_it_is_refused() 
     }
 }
 
+/// As the run ends that leaves them out. The lab's veth has no flow rules.
+#[test]
+fn a_plan_without_some_of_its_variants_is_partial() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("s.toml");
+    let text = "question = \"?\"\n[[variant]]\nname = \"one\"\n[[variant]]\nname = \"two\"\nload.size = 99\n\
+                [[variant]]\nname = \"rule\"\nlab.flow_rule = true\n";
+    std::fs::write(&file, text).unwrap();
+    let words = ["run", file.to_str().unwrap(), "--dry-run"];
+    for more in [&[][..], &["--json"]] {
+        let plan = rxpath(&[&words[..], more].concat()).ends(5);
+        plan.warns("rxpath: 1 of 3 variants not available: ").prints("two");
+    }
+}
+
 #[test]
 fn addresses_and_cpus_that_cannot_be_had_are_named() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

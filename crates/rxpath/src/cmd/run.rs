@@ -97,7 +97,7 @@ impl RunCommand {
             if let (Some(search), Some(first)) = (&resolved.search, resolved.variants.first()) {
                 auto::check(search, first.main_metric())?;
             }
-            return self.show_plan(&resolved, hosts.as_ref(), &sets);
+            return self.show_plan(resolved, hosts.as_ref(), &sets);
         }
         if let Some(hosts) = &hosts {
             self.hosts.check_settings(hosts, &mut resolved)?;
@@ -163,7 +163,14 @@ impl RunCommand {
         Ok(file.search.filter(|_| !self.dry_run))
     }
 
-    fn show_plan(&self, resolved: &Resolved, hosts: Option<&Hosts>, sets: &[String]) -> Outcome {
+    /// The plan; it ends as the run would.
+    fn show_plan(&self, mut resolved: Resolved, hosts: Option<&Hosts>, sets: &[String]) -> Outcome {
+        // A run of blocks asks before it begins. What it may not change is shown all the same.
+        let asked = hosts.filter(|_| self.hosts.may_change() && resolved.search.is_none());
+        if let Some(hosts) = asked {
+            self.hosts.check_settings(hosts, &mut resolved)?;
+        }
+        let resolved = &resolved;
         let rests = hosts.map(Hosts::rests_take);
         let mut plan = plan_between(resolved, rests);
         if let Some(hosts) = hosts {
@@ -186,8 +193,12 @@ impl RunCommand {
             return chosen(resolved, search.variant.as_deref()).map(|_| Exit::Done);
         }
         match left_out(resolved) {
-            // As the run would end, without its hint: the plan has the reason of each variant.
+            // Without the hint of the run: the plan has the reason of each variant.
             Err(LabError::CannotRun { what, .. }) => Err(Failure::cannot(what)),
+            Ok(Some(missing)) => {
+                crate::note!("rxpath: {missing}");
+                Ok(Exit::Partial)
+            }
             other => other.map(|_| Exit::Done).map_err(failure),
         }
     }
