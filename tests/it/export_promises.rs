@@ -24,6 +24,7 @@ const ROWS: [(&str, &[&str]); 18] = [
         "programs_that_a_deep_look_cannot_attach_are_attached_by_the_next",
         "a_program_that_is_refused_its_place_again_and_again_is_said_once",
         "a_failed_poll_is_followed_by_a_pause",
+        "a_wait_goes_on_while_memory_is_short_and_ends_with_what_stays",
     ]),
     ("no list of UDP sockets (`udp_diag` cannot be loaded)", &[
         "without_a_list_of_udp_sockets_an_exporter_and_a_diagnosis_go_on",

@@ -125,10 +125,7 @@ impl<'a> Wait<'a> {
     /// Sleeps for this long, or until a signal arrives.
     fn pause(&self, ms: u16) -> io::Result<()> {
         let mut signal = [PollFd::new(self.interrupt.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut signal, PollTimeout::from(ms)) {
-            Ok(_) | Err(Errno::EINTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
-        }
+        waited(poll(&mut signal, PollTimeout::from(ms)), ms)
     }
 
     /// The signal that ended it.
@@ -137,9 +134,36 @@ impl<'a> Wait<'a> {
     }
 }
 
+/// How long a wait without memory sleeps at most: a signal is noticed so late.
+const REST_MS: u16 = 100;
+
+/// What becomes of a wait of so many milliseconds: only a failure that stays ends it. **Source** `do_sys_poll`, fs/select.c: ENOMEM,
+/// EINTR, and EINVAL for more descriptors than `RLIMIT_NOFILE`.
+fn waited(polled: nix::Result<i32>, ms: u16) -> io::Result<()> {
+    match polled {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(Errno::ENOMEM) => {
+            // why: the next poll may fail at once too, and the loop would spin.
+            std::thread::sleep(Duration::from_millis(ms.min(REST_MS).into()));
+            Ok(())
+        }
+        Err(errno) => Err(io::Error::other(format!("cannot wait for a signal: poll: {errno}"))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_goes_on_while_memory_is_short_and_ends_with_what_stays() {
+        let begun = Instant::now();
+        waited(Err(Errno::ENOMEM), 20).unwrap();
+        assert!(begun.elapsed() >= Duration::from_millis(20), "the next poll comes at once");
+        waited(Err(Errno::EINTR), 60_000).unwrap();
+        let said = waited(Err(Errno::EINVAL), 20).unwrap_err().to_string();
+        assert_eq!(said, "cannot wait for a signal: poll: EINVAL: Invalid argument");
+    }
 
     #[test]
     fn a_plain_number_has_the_unit_of_its_option() {
