@@ -185,24 +185,24 @@ fn services_stay_where_one_package_takes_the_place_of_the_other() {
     }
 }
 
-/// The image of `deploy/image/build.sh` from packages of these names: its status, what it said, and its program.
-fn image(packages: &[(&str, &str)]) -> (Option<i32>, String, Vec<u8>) {
-    let dir = tempfile::tempdir().unwrap();
-    let at = |path: &str| dir.path().join(path);
-    for folder in ["deploy/image", "target/packages", "bin", "out"] {
+/// How a package is unpacked here, where it is its program.
+const UNPACK: &str = "mkdir -p \"$3/usr/bin\" && cp \"$2\" \"$3/usr/bin/rxpath\"";
+
+/// The image of `deploy/image/build.sh` from packages of these names, in a directory: its status, what it said, and its program.
+fn image(dir: &Path, unpack: &str, packages: &[(&str, &str)]) -> (Option<i32>, String, Vec<u8>) {
+    let at = |path: &str| dir.join(path);
+    for folder in ["deploy/image", "target/packages", "bin", "out", "temporary"] {
         std::fs::create_dir_all(at(folder)).unwrap();
     }
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for file in ["deploy/image/build.sh", "Cargo.toml"] {
         executable::copy(source.join(file), &at(file));
     }
-    // A package here is its program.
     for (package, program) in packages {
         let file = at(&format!("target/packages/{package}_0.1.0-1_amd64.deb"));
         std::fs::copy(program, file).unwrap();
     }
-    let unpack = "#!/bin/sh\nmkdir -p \"$3/usr/bin\" && cp \"$2\" \"$3/usr/bin/rxpath\"\n";
-    executable::write(&at("bin/dpkg-deb"), unpack);
+    executable::write(&at("bin/dpkg-deb"), format!("#!/bin/sh\n{unpack}\n"));
     let script = "PATH=$PWD/bin:$PATH deploy/image/build.sh rxpath:test || exit
         tar -C out -xf target/packages/rxpath-image.tar
         for blob in out/blobs/sha256/*; do
@@ -210,8 +210,9 @@ fn image(packages: &[(&str, &str)]) -> (Option<i32>, String, Vec<u8>) {
         done";
     let done = Command::new("sh")
         .args(["-c", script])
-        .current_dir(dir.path())
+        .current_dir(dir)
         .env("SOURCE_DATE_EPOCH", "1")
+        .env("TMPDIR", at("temporary"))
         .env_remove("RXPATH_IMAGE")
         .output()
         .unwrap();
@@ -222,12 +223,25 @@ fn image(packages: &[(&str, &str)]) -> (Option<i32>, String, Vec<u8>) {
 #[test]
 fn the_image_has_the_program_without_a_traffic_generator() {
     let (full, agent) = ("/bin/false", "/bin/true");
-    let (status, told, program) = image(&[("rxpath", full), ("rxpath-agent", agent)]);
+    let both = [("rxpath", full), ("rxpath-agent", agent)];
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (status, told, program) = image(first.path(), UNPACK, &both);
     assert_eq!(status, Some(0), "{told}");
     assert!(program == std::fs::read(agent).unwrap(), "another program");
-    let (status, told, _) = image(&[("rxpath", full)]);
+    let (status, told, _) = image(second.path(), UNPACK, &both[..1]);
     assert_eq!(status, Some(2), "{told}");
     assert!(told.contains("no package rxpath-agent"), "{told}");
+}
+
+/// The signal comes while a package is unpacked.
+#[test]
+fn an_image_that_sigterm_ends_leaves_no_temporary_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let ends = format!("{UNPACK}; kill -TERM $PPID");
+    let (status, told, _) = image(dir.path(), &ends, &[("rxpath-agent", "/bin/true")]);
+    assert_eq!(status, Some(143), "{told}");
+    let left: Vec<_> = std::fs::read_dir(dir.path().join("temporary")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
