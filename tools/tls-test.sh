@@ -2,31 +2,17 @@
 # The page of metrics over TLS, by the snippets of docs/how-to/export-to-prometheus.md: a real nginx in front of the Unix socket, a
 # real node_exporter that reads the file, and a real Prometheus with a client certificate. Without one there is no metric. Only
 # addresses and paths of the snippets are replaced.
-# Usage: tools/tls-test.sh RXPATH    (root: a network namespace; users www-data and prometheus)
+# Usage: tools/tls-test.sh RXPATH    (root: namespaces; users www-data and prometheus)
 set -eu
 cd "$(dirname "$0")/.."
 rxpath=$(realpath "${1:?the built program}")
 for program in curl ip nginx openssl prometheus prometheus-node-exporter promtool setpriv unshare; do
 	command -v $program >/dev/null || { echo "tls-test: $program is missing: tools/setup.sh tls" >&2; exit 3; }
 done
-# The ports of the page may be in use on this machine.
-[ "${2:-}" = inside ] || exec unshare --net tools/tls-test.sh "$rxpath" inside
-ip link set lo up
-work=$(mktemp -d)
-pids=
-# stop PID...: ends them and waits for them.
-stop() {
-	for pid in "$@"; do kill "$pid" 2>/dev/null || true; done
-	for pid in "$@"; do wait "$pid" 2>/dev/null || true; done
-}
-clean() {
-	# shellcheck disable=SC2086  # a list of pids
-	stop $pids
-	rm -rf "$work"
-}
-trap clean EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+# The ports of the page may be in use on this machine. All that is started ends with the namespaces.
+[ "${2:-}" = inside ] || exec tools/apart.sh tools/tls-test.sh "$rxpath" inside
+work=/run/work
+mkdir $work
 fails() { echo "tls-test: $*" >&2; tail -n 5 "$work"/*.log >&2; exit 1; }
 # until_true WORDS...: within 30 s.
 until_true() {
@@ -38,13 +24,11 @@ until_true() {
 		sleep 0.1
 	done
 }
-# start NAME WORDS...: a program of its own; its pid is in $started.
+# start NAME WORDS...: a program of its own.
 start() {
 	name=$1
 	shift
 	"$@" >"$work/$name.log" 2>&1 </dev/null &
-	started=$!
-	pids="$pids $started"
 }
 # snippet START: the block of the section that begins with this text.
 snippet() {
@@ -53,7 +37,7 @@ snippet() {
 		/^```/ { inside = !inside; first = inside; wanted = 0; next }
 		own && first { wanted = index($0, start) == 1; first = 0 }
 		own && inside && wanted' docs/how-to/export-to-prometheus.md |
-		sed "s|/etc/rxpath-tls|$tls|g; s|/run/rxpath.sock|$socket|g; s|/var/lib/prometheus/node-exporter|$work/textfile|g
+		sed "s|/etc/rxpath-tls|$tls|g; s|/var/lib/prometheus/node-exporter|$work/textfile|g
 			s|192\.0\.2\.7|127.0.0.1|g; s|^sudo rxpath export ||; s|^sudo ||" >"$work/snippet"
 	[ -s "$work/snippet" ] || fails "the page has no block that begins with: $1"
 	cat "$work/snippet"
@@ -61,7 +45,7 @@ snippet() {
 
 # A CA, and what it signs: for the server and a scraper. The certificate of the stranger is of no CA.
 tls=$work/tls
-socket=$work/rxpath.sock
+socket=/run/rxpath.sock
 mkdir "$tls" "$work/textfile" "$work/data"
 chmod 711 "$work"
 printf '[req]\ndistinguished_name = name\n[name]\n' >"$work/openssl.cnf"
@@ -94,7 +78,7 @@ listen=$(snippet 'sudo rxpath export --listen')
 textfile=$(snippet 'sudo rxpath export --textfile')
 # shellcheck disable=SC2086  # words
 start export "$rxpath" export $listen $textfile --no-bpf --interval 1s
-exporter=$started
+exporter=$!
 until_true test -S "$socket"
 snippet 'sudo chgrp' >"$work/group.sh"
 sh -eu "$work/group.sh"
@@ -152,7 +136,8 @@ stored() { promtool query instant http://127.0.0.1:9090 'count(rxpath_build_info
 until_true stored
 
 # The file no longer changes once its writer has ended.
-stop "$exporter"
+kill "$exporter" || fails 'the exporter has ended by itself'
+wait "$exporter" || true
 [ ! -e "$socket" ] || fails 'the exporter left its socket'
 scrape $node/metrics >"$work/node"
 grep -qx 'node_textfile_scrape_error 0' "$work/node" || fails "$(grep '^node_textfile' "$work/node")"
@@ -165,13 +150,5 @@ cmp "$work/written" "$work/served" || fails 'node_exporter serves other series t
 echo 'no metric {' >"$work/textfile/wrong.prom"
 scrape $node/metrics | grep -qx 'node_textfile_scrape_error 1' || fails 'node_exporter takes any file'
 
-# shellcheck disable=SC2086  # a list of pids
-stop $pids
-pids=
-own=$(readlink /proc/self/ns/net)
-for process in /proc/[0-9]*; do
-	[ "$process" != "/proc/$$" ] || continue
-	[ "$(readlink "$process/ns/net" 2>/dev/null)" != "$own" ] || fails "still there: ${process#/proc/} $(tr '\0' ' ' <"$process/cmdline")"
-done
 count=$(grep -c '^rxpath_' "$work/node")
 echo "tls-test: $count series through nginx and node_exporter, stored by Prometheus: with a client certificate only"
