@@ -34,8 +34,6 @@ const ATTEMPTS: u32 = 3;
 const BACK_OFF: Duration = Duration::from_secs(1);
 /// A program with its debug information is larger.
 const LARGE_BYTES: u64 = 40_000_000;
-/// The exit status of ssh for an error of its own.
-const OF_SSH: i32 = 255;
 
 /// What an experiment wants of all its hosts.
 #[derive(Clone, Copy)]
@@ -294,7 +292,7 @@ fn mb(bytes: u64) -> String {
 }
 
 fn is_throttled(no_start: &NoStart) -> bool {
-    no_start.status == Some(OF_SSH) && passes(&no_start.last_words)
+    no_start.is_of_ssh() && passes(&no_start.last_words)
 }
 
 /// Why ssh was not started; a machine without it is named so.
