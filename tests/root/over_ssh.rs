@@ -18,6 +18,7 @@ mod secrets;
 mod sent_builds;
 pub mod site;
 mod steady;
+mod strange_logins;
 mod two_receivers;
 mod wire;
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::site::Site;
 use super::{SOON, site};
 
-const ARCH: &str = std::env::consts::ARCH;
+pub(super) const ARCH: &str = std::env::consts::ARCH;
 
 fn version(program: &Path) -> Vec<u8> {
     Command::new(program).arg("--version").output().map_or_else(|_| Vec::new(), |it| it.stdout)
@@ -61,4 +61,45 @@ fn sent(site: &Site, alias: &str) -> Vec<u8> {
     let copies: Vec<_> = fs::read_dir(cache).unwrap().flatten().collect();
     assert_eq!(copies.len(), 1, "{copies:?}");
     fs::read(copies[0].path().join("rxpath")).unwrap()
+}
+
+/// The program in which one text is another one of its length.
+pub(super) fn altered(site: &Site, from: &str, to: &str) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = fs::read(site.path("rxpath")).unwrap();
+    let windows = bytes.windows(from.len()).enumerate();
+    let found = windows.filter(|(_, window)| *window == from.as_bytes()).map(|(at, _)| at);
+    let found: Vec<usize> = found.collect();
+    assert!(!found.is_empty(), "{from:?} is not in the program");
+    for at in found {
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    bytes
+}
+
+/// By the words of the real loader, and of the shell where there is none.
+#[test]
+fn a_build_that_does_not_start_on_a_host_is_named_with_what_it_lacks() {
+    let Some(site) = site() else { return };
+    for (from, to, what) in [
+        (
+            "GLIBC_2.34\0",
+            "GLIBC_9.99\0",
+            "its C library is older than the one this binary was built with: ",
+        ),
+        ("libc.so.6\0", "libc.so.9\0", "a library that this binary needs is missing there: "),
+        (
+            "/ld-linux-",
+            "/ld-other-",
+            "this binary does not start there, as if for another C library: ",
+        ),
+    ] {
+        let given = site.path("given");
+        fs::write(&given, altered(&site, from, to)).unwrap();
+        let words = format!("{ARCH}={given}");
+        site.rxpath(&["check", "--host", "sut.lab", "--binary", &words])
+            .ends(3)
+            .warns(&format!("sut.lab: {what}"))
+            .warns("hint: make static, or --binary ARCH=FILE with a static build");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
 
 use super::Site;
 
@@ -16,6 +17,11 @@ const ID: u32 = 41_234;
 /// A network namespace that the user can enter by sudo only. It is the host's own one.
 pub const OWN_NETNS: &str = "own";
 
+/// The user's line in `passwd`.
+fn account(home: &str, shell: &str) -> String {
+    format!("{USER}:x:{ID}:{ID}::{home}:{shell}")
+}
+
 impl Site {
     /// Writes the files of the accounts, and the script that puts them in place on a host before it runs its words.
     pub(super) fn write_accounts(&self) {
@@ -26,7 +32,7 @@ impl Site {
         fs::set_permissions(self.dir.path(), Permissions::from_mode(0o755)).unwrap();
         let mut lines = String::new();
         for (file, line) in [
-            ("passwd", format!("{USER}:x:{ID}:{ID}::{home}:/bin/sh")),
+            ("passwd", account(&home, "/bin/sh")),
             ("group", format!("{USER}:x:{ID}:")),
             // No password, which is not the same as a locked account.
             ("shadow", format!("{USER}:*:20000:0:99999:7:::")),
@@ -45,6 +51,15 @@ impl Site {
         lines += &format!("mkdir /run/netns\ntouch {netns}\n");
         lines += &format!("mount --bind /proc/self/ns/net {netns}\nexec \"$@\"\n");
         self.write(ACCOUNTS, &lines);
+    }
+
+    /// Gives the user another login shell on all hosts: this script.
+    pub fn login_by(&self, script: &str) {
+        let (home, shell) = (self.path("home"), self.path("shell"));
+        crate::executable::write(Path::new(&shell), format!("#!/bin/sh\n{script}\n"));
+        let all = fs::read_to_string(self.path("passwd")).unwrap();
+        let [before, after] = ["/bin/sh", &shell].map(|path| account(&home, path));
+        self.write("passwd", &all.replace(&before, &after));
     }
 
     /// Writes the rules of sudo on all hosts: root's, and this one.
