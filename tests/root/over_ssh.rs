@@ -20,6 +20,7 @@ pub mod site;
 mod steady;
 mod strange_logins;
 mod two_receivers;
+mod unreached;
 mod wire;
 
 use std::path::Path;
@@ -342,7 +343,9 @@ fn a_command_runs_on_another_host_with_its_result_status_and_end() {
     // The status of the user's own command, and of words that are wrong there.
     on_sut(&["steal", "--irq-entry", "1", "--", "sh", "-c", "exit 7"]).ends(7);
     on_sut(&["trace", "--netns", "nosuch", "-d", "1s"]).ends(2).warns("--netns nosuch");
-    site.rxpath(&["check", "--host", "nowhere.invalid"]).ends(3).warns("nowhere.invalid");
+    site.rxpath(&["check", "--host", "nowhere.invalid"])
+        .ends(3)
+        .warns("nowhere.invalid: ssh does not know the host (ssh: Could not resolve hostname ");
     // Ended early, it prints what it has; killed, it leaves nothing.
     let words = ["trace", "--host", "sut.lab", "-d", "10m", "--json"];
     let running = site.start(&words);

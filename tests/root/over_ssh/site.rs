@@ -1,6 +1,7 @@
 //! A coordinator and two hosts: three network namespaces, real sshd in two of them, the sender's clock a day ahead.
 
 pub mod accounts;
+mod logins;
 mod network;
 mod running;
 
