@@ -28,4 +28,18 @@ fn a_directory_that_takes_no_copy_is_named_with_what_to_do_and_nothing_is_left_i
     }
     site.rxpath(&["hosts", "check", &site.inventory]).ends(0);
     site.holds_nothing(SOON);
+    // The copy is there, and no program may run there any more.
+    site.inside("sut", &["mount", "-o", "bind,noexec", &dir, &dir]);
+    site.rxpath(&["hosts", "check", &site.inventory])
+        .ends(3)
+        .warns("sut: the copy of rxpath may not run there; its directory may be mounted noexec")
+        .warns("hosts.sut.dir = \"/opt/scratch\"");
+    site.inside("sut", &["umount", &dir]);
+    // Below a file.
+    let below = site.read_inventory().replace(&dir, &format!("{}/below", site.path("none")));
+    let mkdir = "mkdir: cannot create directory ";
+    site.rxpath(&["hosts", "check", &site.write("below.toml", &below)])
+        .ends(3)
+        .warns(&format!("sut: the directory for the copy of rxpath cannot be made: {mkdir}"))
+        .warns("hosts.sut.dir = \"/opt/scratch\"");
 }

@@ -98,9 +98,37 @@ fn a_network_namespace_is_entered_by_sudo_that_wants_no_password() {
         assert_eq!(trial.ledger.unaccounted_packets, Some(0), "{:?}", trial.ledger);
     }
     site.holds_nothing(SOON);
-    // The words of the real sudo.
-    site.sudoers("");
-    let refused = site.rxpath(&["hosts", "check", &inventory]).ends(3);
-    let what = "sut: hosts.sut.netns needs root there, and sudo -n wants a password";
-    assert!(refused.err.contains(what), "{refused:?}");
+}
+
+/// The words of the real sudo.
+#[test]
+fn a_network_namespace_that_sudo_does_not_enter_is_named_with_the_reason() {
+    let Some(site) = site_with_sudo() else { return };
+    let netns = format!("netns = \"{OWN_NETNS}\"");
+    let inventory = site.of_user(["", &netns]);
+    let all = format!("{USER} ALL=(ALL) NOPASSWD: ALL");
+    let another = format!("Defaults:{USER} !authenticate\n{USER} ALL=(root) /usr/bin/true");
+    let sorry = format!("Sorry, user {USER} is not allowed to execute '");
+    for (rules, what, hint) in [
+        (String::new(), "sudo -n wants a password".to_owned(), "(NOPASSWD; "),
+        (
+            format!("Defaults requiretty\n{all}"),
+            "sudo wants a terminal (requiretty)".to_owned(),
+            "!requiretty in sudoers on that host",
+        ),
+        (another, format!("sudoers does not allow it ({sorry}"), "/usr/bin/rxpath endpoint"),
+    ] {
+        site.sudoers(&rules);
+        site.rxpath(&["hosts", "check", &inventory])
+            .ends(3)
+            .warns(&format!("sut: hosts.sut.netns needs root there, and {what}"))
+            .warns(hint);
+    }
+    // Without sudo: one that is not the host's own.
+    site.inside("sut", &["ip", "netns", "add", "other"]);
+    let entry = "netns = \"other\"\nsudo = \"never\"";
+    let never = std::fs::read_to_string(&inventory).unwrap().replace(&netns, entry);
+    site.rxpath(&["hosts", "check", &site.write("never.toml", &never)])
+        .ends(3)
+        .warns("sut: hosts.sut.netns needs root there; sudo = \"if-needed\" for that host");
 }
