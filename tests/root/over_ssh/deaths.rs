@@ -109,6 +109,8 @@ fn a_host_whose_control_link_falls_silent_ends_by_itself_and_so_does_the_run() {
     let short = CHANGING.replace("60s", "5s");
     let (code, errors) = after_in(&site, &short, cut, Duration::from_secs(40));
     assert!(code == Some(5) && errors.contains("sut was lost in the "), "{errors}");
+    // The run could not see it.
+    assert!(errors.contains(", settings of sut are undone there within "), "{errors}");
 }
 
 /// A server that never listens: its file is there meanwhile.

@@ -79,6 +79,29 @@ fn settings_that_a_killed_run_left_are_undone_by_the_next_endpoint_and_by_cleanu
 }
 
 #[test]
+fn settings_of_a_killed_run_that_cannot_be_undone_are_a_reason_not_to_begin() {
+    let Some(site) = site() else { return };
+    let before = site.sysctl("sut", SOMAXCONN);
+    leave_setting(&site);
+    let proc_sys = "/proc/sys";
+    site.inside("sut", &["mount", "-o", "bind,ro", proc_sys, proc_sys]);
+    site.rxpath(&["hosts", "check", &site.inventory])
+        .ends(3)
+        .warns("sut: open journal 1 of a killed run; rxpath hosts cleanup FILE, or there: ")
+        .warns("/rxpath tune undo 1\n");
+    site.rxpath(&["hosts", "cleanup", &site.inventory]).ends(5).prints(
+        "sut: changes of `rxpath tune` are in force; to undo them there: rxpath tune undo 1",
+    );
+    assert_eq!(site.sysctl("sut", SOMAXCONN), "4321");
+    site.inside("sut", &["umount", proc_sys]);
+    site.rxpath(&["hosts", "check", &site.inventory])
+        .ends(0)
+        .warns("sut: undid journal 1 of a killed run");
+    assert_eq!(site.sysctl("sut", SOMAXCONN), before);
+    site.holds_nothing(SOON);
+}
+
+#[test]
 fn changes_that_nobody_confirmed_yet_are_a_reason_not_to_begin() {
     let Some(site) = site() else { return };
     let before = site.sysctl("sut", SOMAXCONN);
