@@ -17,10 +17,11 @@ git ls-files '*.sh' .ci/run | xargs shellcheck -S warning -e SC2317
 # shellcheck disable=SC2086  # some options or none
 {
 "$cargo" clippy --profile ci --all-targets --workspace $features -- -D warnings
-# rxpath-agent: the program without the feature lab.
-"$cargo" clippy --profile ci -p rxpath --no-default-features $agent -- -D warnings
-# Not of the binary: its doc comments are the text of --help. No other crate has the feature lab.
-RUSTDOCFLAGS='-D warnings' "$cargo" doc --profile ci --workspace --exclude rxpath --no-deps --quiet ${features%% *}
+# rxpath-agent: the program without the feature lab. The crates below it have been linted.
+"$cargo" clippy --profile ci -p rxpath --no-deps --no-default-features $agent -- -D warnings
+# Not of the binary: its doc comments are the text of --help. It is selected all the same: for other features cargo would check
+# the dependencies again.
+RUSTDOCFLAGS='-D warnings' "$cargo" doc --profile ci --workspace --lib --no-deps --quiet $features
 }
 "$cargo" deny --log-level error check bans licenses sources
 "$cargo" machete crates
