@@ -66,6 +66,8 @@ mod skip;
 mod starting;
 mod static_build;
 mod steered;
+#[path = "../support/stripped.rs"]
+mod stripped;
 mod tcp;
 mod test_groups;
 mod tune;

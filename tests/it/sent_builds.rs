@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use crate::executable;
 use crate::program::{Said, rxpath, said};
+use crate::stripped;
 
 const ARCH: &str = std::env::consts::ARCH;
 
@@ -22,12 +23,7 @@ impl Site {
         let site = Self { dir: tempfile::tempdir().unwrap() };
         fs::create_dir(site.path("bin")).unwrap();
         site.ssh("exec sh -c \"$line\"");
-        let own = env!("CARGO_BIN_EXE_rxpath");
-        // Without debug information a tenth of the size.
-        let strip = Command::new("strip").arg("-o").arg(site.path("rxpath")).arg(own).status();
-        if !strip.is_ok_and(|status| status.success()) {
-            executable::copy(own, &site.path("rxpath"));
-        }
+        stripped::copy(&site.path("rxpath"));
         site
     }
 

@@ -59,6 +59,8 @@ mod several_receivers;
 mod skip;
 mod sockets;
 mod stolen;
+#[path = "../support/stripped.rs"]
+mod stripped;
 mod tcp;
 mod terminal;
 #[path = "../support/there_and_back.rs"]

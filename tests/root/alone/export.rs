@@ -350,7 +350,7 @@ fn nobody_with_two_capabilities_measures_and_keeps_none() {
     let Some(_bed) = Bed::with_bpf() else { return };
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("rxpath");
-    fs::copy(env!("CARGO_BIN_EXE_rxpath"), &program).unwrap();
+    crate::stripped::copy(&program);
     for path in [dir.path(), program.as_path()] {
         fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
     }

@@ -79,8 +79,7 @@ impl Site {
         }
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("rxpath");
-        // What is sent to the hosts: without debug information a tenth of the size.
-        tool("strip", &["-o", program.to_str().unwrap(), env!("CARGO_BIN_EXE_rxpath")]);
+        crate::stripped::copy(&program);
         let mut site = Self {
             inventory: String::new(),
             bed,
