@@ -158,6 +158,18 @@ impl Site {
         );
     }
 
+    /// The line by which a host has another `sha256sum`. It hashes the program at each start of an endpoint, and that of coreutils
+    /// may do without the CPU's instructions for it: four times as long.
+    fn faster_sum(&self) -> String {
+        let (sum, own) = (self.path("sha256sum"), "/usr/bin/sha256sum");
+        crate::executable::write(
+            Path::new(&sum),
+            "#!/bin/sh\nexec /usr/bin/openssl dgst -sha256 -r\n",
+        );
+        // A link may lead to one program for all commands.
+        format!("[ ! -x /usr/bin/openssl ] || [ -L {own} ] || mount --bind {sum} {own}\n")
+    }
+
     fn serve(&mut self) {
         let ahead = AHEAD_S.to_string();
         self.write_accounts();
