@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use rxpath_bpf::cost::programs_in_kernel;
 use rxpath_host::lab::netns::{Inside, Namespace};
 
-use super::export::{Group, Running};
+use super::export::{Group, QUICK, Running};
 use crate::bed::{Bed, RX_IP, TX_IP, send, until, without_types};
 use crate::counters::{counters, raise};
 use crate::program::said;
@@ -97,7 +97,7 @@ fn no_counter_falls_or_jumps_while_devices_go_come_and_change_their_names() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4811)).unwrap()).unwrap();
-    let mut pages = Pages::new(&rx, &[]);
+    let mut pages = Pages::new(&rx, &["--irq-entry", "5us"]);
     pages.until_above("a first window", WINDOWS, 0.0);
     let mut sent = 0.0;
     for round in 0..3 {
@@ -128,7 +128,7 @@ fn send_to_two_thousand_ports(tx: &Namespace) {
 fn drops_at_two_thousand_ports_are_counted() {
     let Some(bed) = Bed::with_bpf() else { return };
     let (tx, rx) = bed.pair(1);
-    let mut pages = Pages::new(&rx, &["--budget", "100%"]);
+    let mut pages = Pages::new(&rx, &QUICK);
     let dropped = |pages: &Pages| -> f64 {
         let family = "rxpath_dropped_packets_total{";
         pages.highest.iter().filter(|(series, _)| series.starts_with(family)).map(|(_, n)| n).sum()
@@ -264,7 +264,7 @@ fn without_a_capability_counters_go_on_and_what_is_needed_is_said_once() {
 #[test]
 fn a_killed_exporter_leaves_no_program_in_the_kernel() {
     let Some(_bed) = Bed::with_bpf() else { return };
-    let running = Running::start(Command::new(env!("CARGO_BIN_EXE_rxpath")));
+    let running = Running::quick();
     running.goes_on();
     let files = fs::read_dir(format!("/proc/{}/fdinfo", running.child.id())).unwrap().flatten();
     let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());

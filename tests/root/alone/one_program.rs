@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
 
 use super::export::Running;
@@ -23,7 +22,7 @@ fn links(pid: u32) -> BTreeSet<(String, String)> {
 #[test]
 fn each_tracepoint_has_one_program_and_where_a_poll_ends_latency_has_another() {
     let Some(_bed) = Bed::with_bpf() else { return };
-    let running = Running::start(Command::new(env!("CARGO_BIN_EXE_rxpath")));
+    let running = Running::quick();
     let mut found = BTreeSet::new();
     let turn = "a turn in which all programs are in their places";
     until_within(Duration::from_secs(60), turn, || {
