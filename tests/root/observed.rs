@@ -52,7 +52,9 @@ fn a_traced_trial_has_the_polls_and_stages_of_its_window() {
     if !may_run() || !has_bpf() {
         return;
     }
-    let run = tried(|| experiment::observed("loss-none", &[LONG], "trace,steal"), is_whole);
+    // A calibration would take both CPUs for seconds, from the other tests too.
+    let sets = [LONG, "observe.irq_entry=3us"];
+    let run = tried(|| experiment::observed("loss-none", &sets, "trace,steal"), is_whole);
     for trial in &run.manifest.trials {
         let traced = trial.traced.as_ref().unwrap();
         let window = (trial.window_ns[1] - trial.window_ns[0]) as f64 / 1e9;
