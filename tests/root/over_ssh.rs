@@ -47,8 +47,13 @@ pub const QUICK: [&str; 6] = [
     "trials.aa=false",
 ];
 
-/// The site, where it can be made.
+/// The site, where it can be made. The program is on its hosts: no test waits until it is sent.
 pub fn site() -> Option<Site> {
+    new_site().inspect(|site| ["gen1", "sut"].iter().for_each(|alias| site.store_on(alias)))
+}
+
+/// The same with hosts on which nothing of rxpath is.
+fn new_site() -> Option<Site> {
     let bed = Bed::new()?;
     match Site::new(bed) {
         Ok(site) => Some(site),
@@ -61,7 +66,7 @@ pub fn site() -> Option<Site> {
 
 #[test]
 fn a_scenario_runs_between_two_hosts_over_ssh_and_leaves_nothing_of_them_in_its_directory() {
-    let Some(site) = site() else { return };
+    let Some(site) = new_site() else { return };
     let check = site
         .rxpath(&["hosts", "check", &site.inventory])
         .ends(0)

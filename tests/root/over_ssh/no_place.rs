@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use super::{SOON, site};
+use super::{SOON, new_site};
 
 #[test]
 fn a_directory_that_takes_no_copy_is_named_with_what_to_do_and_nothing_is_left_in_it() {
-    let Some(site) = site() else { return };
+    let Some(site) = new_site() else { return };
     let dir = format!("{}-sut", site.path("cache"));
     fs::create_dir(&dir).unwrap();
     for (options, what) in [

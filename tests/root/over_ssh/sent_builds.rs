@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::site::Site;
-use super::{SOON, site};
+use super::{SOON, new_site};
 
 pub(super) const ARCH: &str = std::env::consts::ARCH;
 
@@ -26,7 +26,7 @@ fn build(site: &Site) -> Vec<u8> {
 
 #[test]
 fn a_build_for_the_host_is_sent_and_an_experiment_runs_by_it() {
-    let Some(site) = site() else { return };
+    let Some(site) = new_site() else { return };
     let bytes = build(&site);
     let beside = site.path(&format!("rxpath-{ARCH}"));
     fs::write(&beside, &bytes).unwrap();

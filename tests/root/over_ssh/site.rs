@@ -9,11 +9,13 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rxpath_host::lab::netns::Namespace;
+use rxpath_remote::ship::hash_of;
 use tempfile::TempDir;
 
 use self::accounts::ACCOUNTS;
@@ -156,6 +158,16 @@ impl Site {
                  [hosts.sut]\nssh = \"sut.lab\"\nrole = \"receiver\"\naddr = [\"10.78.3.2\"]\ndir = \"{cache}-sut\"\n"
             ),
         );
+    }
+
+    /// Stores the program on a host, as the first run there does.
+    pub fn store_on(&self, alias: &str) {
+        // The program is the same at all sites.
+        static HASH: OnceLock<String> = OnceLock::new();
+        let hash = HASH.get_or_init(|| hash_of(&self.program).unwrap());
+        let dir = format!("{}-{alias}/{hash}", self.path("cache"));
+        fs::create_dir_all(&dir).unwrap();
+        fs::hard_link(&self.program, format!("{dir}/rxpath")).unwrap();
     }
 
     /// The line by which a host has another `sha256sum`. It hashes the program at each start of an endpoint, and that of coreutils

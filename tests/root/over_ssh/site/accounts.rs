@@ -72,11 +72,12 @@ impl Site {
         path
     }
 
-    /// The inventory with logins of the ordinary user, and one more line for each host.
+    /// The inventory with logins of the ordinary user, and one more line for each host. The user stores the program.
     pub fn of_user(&self, [gen1, sut]: [&str; 2]) -> String {
         let mut hosts = self.read_inventory();
         for (alias, more) in [("gen1", gen1), ("sut", sut)] {
             let cache = format!("{}-{alias}", self.path("cache"));
+            fs::remove_dir_all(&cache).unwrap();
             fs::create_dir(&cache).unwrap();
             chown(&cache, Some(ID), Some(ID)).unwrap();
             let login = format!("ssh = \"{USER}@{alias}.lab\"\n{more}");

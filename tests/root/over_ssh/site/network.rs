@@ -40,6 +40,7 @@ impl Site {
         self.daemons.push(daemon);
         self.wait_for_sshd("10.78.6.2:22");
         self.sut2 = Some(sut2);
+        self.store_on("sut2");
         let of = |alias: &str, address: &str| {
             format!(
                 "[hosts.{alias}]\nssh = \"{alias}.lab\"\nrole = \"receiver\"\naddr = [\"{address}\"]\ndir = \"{}-{alias}\"\n",
@@ -73,6 +74,7 @@ impl Site {
         self.daemons.push(daemon);
         self.wait_for_sshd("10.78.9.2:22");
         self.gen2 = Some(gen2);
+        self.store_on("gen2");
         let (hosts, cache) = (fs::read_to_string(three).unwrap(), self.path("cache"));
         let own = format!(
             "[hosts.gen2]\nssh = \"gen2.lab\"\nrole = \"sender\"\ndir = \"{cache}-gen2\"\n"
