@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::site::Site;
-use super::{SOON, new_site};
+use super::{SOON, new_site, site};
 
 pub(super) const ARCH: &str = std::env::consts::ARCH;
 
