@@ -23,7 +23,7 @@ group, groups, rounds = (int(os.environ[name]) for name in ("KILLS_GROUP", "KILL
 seed = int(os.environ["SEED"])
 draw = random.Random(f"{seed} {group}")
 KINDS = os.environ["KINDS"].split()
-# A host knows the latest end of a load before its start: 10 s for the hosts to answer, 5 s for a load that nobody can stop, the load
+# A host knows the latest end of a load before its start: 10 s for the hosts to answer, 1 s for a load that nobody can stop, the load
 # itself; then the lease (20 s) and a little. And the time until a watchdog undoes what a killed endpoint left. Seconds.
 PROCESSES, SETTINGS = 38, 70
 # No run takes longer. Seconds.

@@ -6,8 +6,9 @@
 # Everything else is on the other CPU. Printed for each run: its exit status, its time, the share of datagrams that were lost,
 # the least idle share of the receiver's CPU in a second, and what was wrong. A run ends well if its status is 0, or 4 (one trial
 # is not enough to compare), if its manifest is complete, if each of its trials counts, if the load ends by itself two seconds after
-# its window at the latest (its program needs its CPU no more; it stays until it gets its last order), and if no program of it is left on a host five seconds later. Noise is forgiven (--keep-noisy): the flood is foreign load to what runs on that CPU. Any other reason why a trial
-# is void, as a window that was read late, is what this bench looks for.
+# its window at the latest (its program needs its CPU no more; it stays until it gets its last order), and if no program of it is
+# left on a host five seconds later. Noise is forgiven (--keep-noisy): the flood is foreign load to what runs on that CPU. Any other
+# reason why a trial is void, as a window that was read late, is what this bench looks for.
 # Goal: every run ends well. The CPU was flooded if it was idle for less than 5 % of that second, and 20 % were lost.
 # Usage: bench/hosts-livelock.sh [RXPATH [RUNS]]    (root; 20 runs of ten seconds). Exit 1: a run did not end well. Exit 4: a run
 # did not flood the CPU.

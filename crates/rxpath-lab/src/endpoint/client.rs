@@ -125,7 +125,7 @@ impl Client {
         })
     }
 
-    /// One comparison; `None` if the clock jumped in it.
+    /// One comparison; `None` if the clock jumped or was slewed in it.
     fn burst(&self) -> Result<Option<ClockBounds>, LabError> {
         let mut exchanges = Vec::with_capacity(EXCHANGES as usize);
         for _ in 0..EXCHANGES {

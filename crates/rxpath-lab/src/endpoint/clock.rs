@@ -59,7 +59,7 @@ pub struct ClockBounds {
 
 impl ClockBounds {
     /// What all exchanges allow at the time of the quickest one, so its interval is not made wider; `None` without exchanges,
-    /// or if they contradict each other: a clock jumped.
+    /// or if they contradict each other: a clock jumped, or was slewed by more than two clocks can come apart.
     pub fn of(exchanges: &[Exchange]) -> Option<Self> {
         let quickest = exchanges.iter().min_by_key(|exchange| exchange.round_trip_ns())?;
         let mut bounds = Self {

@@ -212,7 +212,7 @@ fn window(
     victim: &AtomicI32,
     outlet: &Outlet,
 ) -> Result<MeasuredWindow, LabError> {
-    // It sleeps but for its readings, which come late where ksoftirqd has the CPU. A user who may not has them late.
+    // Where ksoftirqd has the CPU, an ordinary thread reads late. This one sleeps between its readings. Without the right it goes on.
     let _ = sched::set_class(0, SchedClass::Fifo(1));
     let mut counting = Counting::open(&ask.device)?;
     let (mut carriers, [ordered, near]) = links_before(ask, ahead)?;

@@ -1,4 +1,4 @@
-//! Since which comparison no clock jumped. How fast a clock runs is known from there on: a jump is no pace.
+//! Since which comparison no clock jumped. How fast a clock runs is known from there on: a jump is no rate.
 
 use std::sync::Mutex;
 
@@ -21,8 +21,8 @@ struct Comparisons {
 impl SteadyClocks {
     /// Notes a comparison that was just made, and returns the one since which no clock jumped; `first` is the first one of the run.
     ///
-    /// A jump shows in the comparison before this one: over a long run drift may bring as much. If one clock jumped, all begin
-    /// again, because the rate of a pair needs both clocks at one time.
+    /// Whether a clock jumped is judged by the last comparison, not by `first`: over a long run drift may bring as much. If one clock
+    /// jumped, all begin again, because the rate of a pair needs both clocks at one time.
     pub fn note(&self, first: &[ClockBounds], now: &[ClockBounds]) -> Vec<ClockBounds> {
         let mut kept = locked(&self.0);
         let (since, last) = match kept.take() {
@@ -36,8 +36,8 @@ impl SteadyClocks {
         since
     }
 
-    /// How much faster the clock of the host at this place ran than the clock here since then; `None` if it jumped since the last
-    /// comparison. Without one it is since `first`.
+    /// How much faster the clock of the host at this place ran than the clock here since no clock jumped; `None` if it jumped since
+    /// the last comparison. Without a noted one it is since `first`.
     pub fn drift(&self, place: usize, first: ClockBounds, now: ClockBounds) -> Option<ClockDrift> {
         let kept = locked(&self.0);
         let both = kept.as_ref().and_then(|kept| kept.since.get(place).zip(kept.last.get(place)));

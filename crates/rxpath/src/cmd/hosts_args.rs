@@ -101,7 +101,7 @@ impl HostsArgs {
         self.change_hosts
     }
 
-    /// Marks the variants whose settings a host does not take.
+    /// Leaves out the variants whose settings a host does not take.
     ///
     /// # Errors
     /// If settings of hosts would be changed and `--change-hosts` was not given.

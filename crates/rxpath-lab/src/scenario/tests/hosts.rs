@@ -196,7 +196,7 @@ fn a_default_of_a_key_that_the_base_does_not_have_changes_no_host() {
 
 /// A host that refuses what one variant wants is left as it is for the others.
 #[test]
-fn a_setting_that_other_variants_have_only_beside_a_refused_one_is_taken_back() {
+fn a_setting_that_other_variants_have_only_for_a_refused_one_is_taken_back() {
     let text = "tune.receiver.\"net.core.somaxconn\" = 99\n[[variant]]\nname = \"plain\"\n\
                 [[variant]]\nname = \"queues\"\nlab.queues = 2\nlab.tso = false\n\
                 [[variant]]\nname = \"rps\"\nlab.rps_cpus = \"1\"\n\
