@@ -39,9 +39,7 @@ pub fn between(
         let alias = sender.client.alias();
         let own = |receiver: &&ConnectedHost| inventory.are_paired(alias, receiver.client.alias());
         let own: Vec<&ConnectedHost> = to.iter().filter(own).collect();
-        let found = entry(inventory, &sender)
-            .and_then(|entry| sending_to_all(&sender, entry, &own, inventory));
-        let found = noted(alias, found, faults);
+        let found = noted(alias, sending_to_all(&sender, &own, &inventory.network), faults);
         from.extend(found.map(|(device, addresses)| ConnectedHost { device, addresses, ..sender }));
     }
     let share_a_clock = inventory.hosts.values().all(is_local);
@@ -76,22 +74,14 @@ fn receiving_all(
         let alias = receiver.client.alias();
         let own = |sender: &&ConnectedHost| inventory.are_paired(sender.client.alias(), alias);
         let own: Vec<PathEnd<'_>> = senders.iter().filter(own).map(PathEnd::of).collect();
-        let found = entry(inventory, &receiver).and_then(|entry| match entry.addr.first() {
-            Some(first) => receiving(alias, &receiver.hello, entry, *first),
+        let found = match receiver.entry.addr.first() {
+            Some(first) => receiving(alias, &receiver.hello, &receiver.entry, *first),
             None => chosen::address(&PathEnd::of(&receiver), &own, &inventory.network),
-        });
+        };
         let found = noted(alias, found, faults);
         to.extend(found.map(|(device, addresses)| ConnectedHost { device, addresses, ..receiver }));
     }
     to
-}
-
-/// What the inventory says of a host.
-fn entry<'a>(inventory: &'a Inventory, host: &ConnectedHost) -> Result<&'a HostEntry, LabError> {
-    inventory
-        .hosts
-        .get(host.client.alias())
-        .ok_or_else(|| LabError::Internal { what: "a host that is not in the inventory".into() })
 }
 
 /// Receivers are known to senders by their addresses: each must have its own, all of one family, and as many as the others,
@@ -131,13 +121,12 @@ fn distinct(receivers: &[(&str, &[IpAddr])]) -> Result<(), LabError> {
 /// The sender's device and its source addresses, by its routes to its receivers: one device for all.
 fn sending_to_all(
     sender: &ConnectedHost,
-    entry: &HostEntry,
     receivers: &[&ConnectedHost],
-    inventory: &Inventory,
+    network: &Network,
 ) -> Result<(DeviceFacts, Vec<IpAddr>), LabError> {
     let mut found: Option<(DeviceFacts, Vec<IpAddr>)> = None;
     for receiver in receivers {
-        let (device, source) = sending(sender, entry, receiver, &inventory.network)?;
+        let (device, source) = sending(sender, receiver, network)?;
         let Some((first, sources)) = &mut found else {
             found = Some((device, vec![source]));
             continue;
@@ -200,12 +189,11 @@ fn holder(alias: &str, hello: &Hello, address: IpAddr) -> Result<DeviceFacts, La
 /// The sender's device and source address, by its route to the receiver.
 fn sending(
     sender: &ConnectedHost,
-    entry: &HostEntry,
     receiver: &ConnectedHost,
     network: &Network,
 ) -> Result<(DeviceFacts, IpAddr), LabError> {
     let (alias, other) = (sender.client.alias(), receiver.client.alias());
-    let to = receiver.addresses[0];
+    let (entry, to) = (&sender.entry, receiver.addresses[0]);
     let route: Option<RouteFacts> = sender.client.ask(HostAsk::Route { to }, PROMPT)?;
     let route = route.ok_or_else(|| {
         cannot(

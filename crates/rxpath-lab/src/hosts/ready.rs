@@ -55,9 +55,7 @@ fn ready(
     faults: &mut Vec<HostFault>,
 ) -> Option<Hosts> {
     let coordinator = noted("", machines::tell_apart(&mut connected, secret), faults)?;
-    let sends = |host: &ConnectedHost| {
-        inventory.hosts.get(host.client.alias()).is_some_and(|it| it.role == Role::Sender)
-    };
+    let sends = |host: &ConnectedHost| host.entry.role == Role::Sender;
     let (senders, receivers) = connected.into_iter().partition(sends);
     let hosts = path::between(senders, receivers, inventory, faults)?;
     let senders = with_cards(hosts.senders, faults);
