@@ -171,6 +171,11 @@ pub struct AfterLoss {
     pub undone: String,
 }
 
+/// What cannot be run, and what to do about it: empty where nothing is known.
+pub(crate) fn cannot(what: impl Into<String>, hint: impl Into<String>) -> LabError {
+    LabError::CannotRun { what: what.into(), hint: hint.into() }
+}
+
 /// What is wrong, and what to do about it where that is known, on one line.
 pub(crate) fn with_hint(text: String, hint: &str) -> String {
     if hint.is_empty() { text } else { format!("{text}; {hint}") }

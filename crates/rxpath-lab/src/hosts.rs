@@ -49,7 +49,7 @@ use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::clock::ClockBounds;
 use crate::endpoint::links::LinkSpeed;
 use crate::endpoint::wire::{DeviceFacts, Hello, HostAsk};
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::scenario::HostShape;
 use crate::scenario::spec::{OnHosts, Resolved, Variant, WorkloadEngine};
 use crate::testbed::any_of;
@@ -146,7 +146,7 @@ impl Hosts {
         let Readiness { hosts, faults } = Self::look(inventory, binaries, needs, note)?;
         fault::refuse(faults)?;
         // Every inventory has hosts of both sides.
-        hosts.ok_or_else(|| LabError::Internal { what: "an inventory of one side".into() })
+        hosts.ok_or_else(|| LabError::internal("an inventory of one side"))
     }
 
     /// The first receiver.
@@ -258,16 +258,13 @@ impl Hosts {
         for variant in resolved.available() {
             if self.senders.len() > 1 && variant.load.is_external() {
                 let name = &variant.name;
-                return Err(LabError::CannotRun {
-                    what: format!("variant {name} has a load.command, which one host runs"),
-                    hint: "leave one host with role = \"sender\"".into(),
-                });
+                let what = format!("variant {name} has a load.command, which one host runs");
+                return Err(cannot(what, "leave one host with role = \"sender\""));
             }
             if let Some(what) = for_one_receiver(variant).filter(|_| self.receivers.len() > 1) {
-                return Err(LabError::CannotRun {
-                    what: format!("variant {} has {what}, which is for one receiver", variant.name),
-                    hint: "leave one host with role = \"receiver\"".into(),
-                });
+                let what =
+                    format!("variant {} has {what}, which is for one receiver", variant.name);
+                return Err(cannot(what, "leave one host with role = \"receiver\""));
             }
         }
         Ok(())
@@ -371,10 +368,8 @@ fn check_counts(inventory: &Inventory) -> Result<(), LabError> {
         [Role::Sender, Role::Receiver].map(|role| inventory.of(role).count());
     for (count, word) in [(senders, "senders"), (receivers, "receivers")] {
         if count > MOST_OF_A_SIDE {
-            return Err(LabError::CannotRun {
-                what: format!("the inventory has {count} {word}"),
-                hint: format!("an experiment has at most {MOST_OF_A_SIDE}"),
-            });
+            let hint = format!("an experiment has at most {MOST_OF_A_SIDE}");
+            return Err(cannot(format!("the inventory has {count} {word}"), hint));
         }
     }
     let all = inventory.of(Role::Sender).flat_map(|(sender, _)| {
@@ -382,12 +377,11 @@ fn check_counts(inventory: &Inventory) -> Result<(), LabError> {
     });
     let pairs = all.filter(|(sender, receiver)| inventory.are_paired(sender, receiver)).count();
     if pairs > MOST_PAIRS {
-        return Err(LabError::CannotRun {
-            what: format!("{senders} senders and {receivers} receivers are {pairs} pairs"),
-            hint: format!(
-                "an experiment has at most {MOST_PAIRS}; network.pairs chooses who sends to whom"
-            ),
-        });
+        let chosen = "network.pairs chooses who sends to whom";
+        return Err(cannot(
+            format!("{senders} senders and {receivers} receivers are {pairs} pairs"),
+            format!("an experiment has at most {MOST_PAIRS}; {chosen}"),
+        ));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use rxpath_host::read::installed;
 
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::hosts::Hosts;
 use crate::scenario::spec::{OnHosts, Resolved, Variant};
 
@@ -21,10 +21,10 @@ pub fn check(resolved: &Resolved, hosts: Option<&Hosts>) -> Result<(), LabError>
         };
         if let Some(place) = missing {
             let name = &variant.name;
-            return Err(LabError::CannotRun {
-                what: format!("variant {name} runs `{program}`, which is not installed{place}"),
-                hint: format!("install {program} (Debian: apt-get install {})", package(program)),
-            });
+            return Err(cannot(
+                format!("variant {name} runs `{program}`, which is not installed{place}"),
+                format!("install {program} (Debian: apt-get install {})", package(program)),
+            ));
         }
     }
     Ok(())

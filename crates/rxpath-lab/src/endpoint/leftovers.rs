@@ -79,7 +79,7 @@ pub fn remove_copy(exe: &Path, hash: &str) -> Result<bool, LabError> {
     let may_be_copy =
         |dir: &PathBuf| is_hash(hash) && (is_copy(dir) || dir.symlink_metadata().is_err());
     let Some(dir) = dir.filter(may_be_copy) else {
-        return Err(LabError::Internal { what: format!("{hash} is no copy of a build") });
+        return Err(LabError::internal(format!("{hash} is no copy of a build")));
     };
     match fs::remove_dir_all(&dir) {
         Ok(()) => Ok(true),

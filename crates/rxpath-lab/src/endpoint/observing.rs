@@ -117,7 +117,7 @@ impl HostObservers {
     fn order(&self, id: u64, order: Order) -> Result<(), LabError> {
         let orders = self.running.as_ref().and_then(|running| running.orders.as_ref());
         let taken = orders.is_some_and(|orders| orders.send((id, order)).is_ok());
-        taken.then_some(()).ok_or_else(|| LabError::Internal { what: "nothing observes".into() })
+        taken.then_some(()).ok_or_else(|| LabError::internal("nothing observes"))
     }
 }
 

@@ -126,7 +126,7 @@ impl EndpointPrograms {
             }
             ProgramAsk::Signal { number } => {
                 let signal = Signal::try_from(*number)
-                    .map_err(|_| LabError::Internal { what: format!("{number} is no signal") })?;
+                    .map_err(|_| LabError::internal(format!("{number} is no signal")))?;
                 self.signal(program, signal);
             }
             ProgramAsk::HasBound { port } => {

@@ -38,7 +38,7 @@ use super::token::{MachineToken, is_seen};
 use super::window::{HostWindow, WindowAsk};
 use super::wire::{DeviceFacts, Hello, HostAsk, MARKER, Request, TICK_MS};
 use crate::clock::monotonic_ns;
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::hosts::names;
 use crate::installed;
 use crate::scenario::HostShape;
@@ -120,7 +120,7 @@ fn read_line(input: &mut impl BufRead) -> Result<Option<String>, LabError> {
     let read = input.by_ref().take(LONGEST_LINE as u64).read_line(&mut line);
     match read.map_err(|error| LabError::io("read a request", error))? {
         0 => Ok(None),
-        LONGEST_LINE => Err(LabError::Internal { what: "a request of 16 MiB".into() }),
+        LONGEST_LINE => Err(LabError::internal("a request of 16 MiB")),
         _ => Ok(Some(line)),
     }
 }
@@ -146,7 +146,7 @@ impl Host {
             }
             Err(error) => {
                 let what = format!("the request is not understood: {error}");
-                (id_in(line), Err(LabError::CannotRun { what, hint: String::new() }))
+                (id_in(line), Err(cannot(what, "")))
             }
         };
         match answer {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::outlet::json;
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 
 mod left;
 mod ssh_link;
@@ -168,7 +168,7 @@ impl HostSettings {
         };
         let mut plan: Plan = typed(printed.result.clone())?;
         plan.file = toml::to_string(&without_nulls(printed.result)).map_err(|error| {
-            LabError::Internal { what: format!("a plan cannot be written as TOML: {error}") }
+            LabError::internal(format!("a plan cannot be written as TOML: {error}"))
         })?;
         Ok((plan, done.is_success))
     }
@@ -199,7 +199,7 @@ impl HostSettings {
         self.undo()?;
         let planned = self.plan(sets)?;
         if !planned.refused.is_empty() {
-            return Err(refused(planned.refused));
+            return Err(cannot(planned.refused, ""));
         }
         if planned.steps.is_empty() {
             return Ok(Vec::new());
@@ -216,7 +216,7 @@ impl HostSettings {
         let applied = applied.result;
         if !done.is_success {
             // All of it was undone.
-            return Err(refused(not_made(&applied.changes).join("; ")));
+            return Err(cannot(not_made(&applied.changes).join("; "), ""));
         }
         self.journal = Some(applied.journal);
         self.changes.clone_from(&applied.changes);
@@ -294,7 +294,7 @@ fn failed(done: &Done) -> LabError {
     let all = |lines: Vec<&str>, begin: &str| {
         lines.iter().map(|line| line.trim_start_matches(begin)).collect::<Vec<_>>().join("; ")
     };
-    LabError::CannotRun { what: all(said, "rxpath: "), hint: all(hints, HINT) }
+    cannot(all(said, "rxpath: "), all(hints, HINT))
 }
 
 /// Whether a step would only ask again for a value of which the driver made another one.
@@ -318,13 +318,9 @@ fn not_made(changes: &[SettingChange]) -> Vec<String> {
     changes.iter().filter_map(one).collect()
 }
 
-fn refused(what: String) -> LabError {
-    LabError::CannotRun { what, hint: String::new() }
-}
-
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, LabError> {
     serde_json::from_value(value)
-        .map_err(|error| LabError::Internal { what: format!("`rxpath tune plan`: {error}") })
+        .map_err(|error| LabError::internal(format!("`rxpath tune plan`: {error}")))
 }
 
 /// TOML has no null.

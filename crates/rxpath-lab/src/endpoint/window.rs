@@ -138,7 +138,7 @@ impl HostWindow {
     /// # Errors
     /// If there is none.
     pub fn ahead(&self) -> Result<&Arc<Ahead>, LabError> {
-        self.ahead.as_ref().ok_or_else(|| LabError::Internal { what: "no window is ahead".into() })
+        self.ahead.as_ref().ok_or_else(|| LabError::internal("no window is ahead"))
     }
 
     /// Does what is wanted of it.

@@ -6,12 +6,11 @@ use std::net::IpAddr;
 use rxpath_remote::inventory::{HostEntry, Network};
 
 use super::devices::{listed, up};
-use super::fault::cannot;
 use super::{ConnectedHost, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::route::RouteFacts;
 use crate::endpoint::wire::{DeviceFacts, HostAsk};
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 
 type RouteOf<'a> = Box<dyn Fn(IpAddr) -> Result<Option<RouteFacts>, LabError> + 'a>;
 

@@ -20,7 +20,7 @@ use super::privilege::RootNeeds;
 use super::{ConnectedHost, devices};
 use crate::endpoint::client::{Client, NoStart, Supply};
 use crate::endpoint::wire::{DeviceFacts, Hello, HostAsk};
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::shared::locked;
 
 /// How long a step of an endpoint's start may take: the connection, the login shell, the hash of the binary. While the binary
@@ -108,9 +108,7 @@ pub fn each_at_once<T: Send>(
 
 /// What a thread found that dealt with one host or pair.
 pub(super) fn joined<T>(found: thread::Result<Result<T, LabError>>) -> Result<T, LabError> {
-    found.unwrap_or_else(|_| {
-        Err(LabError::Internal { what: "a thread that dealt with a host panicked".into() })
-    })
+    found.unwrap_or_else(|_| Err(LabError::internal("a thread that dealt with a host panicked")))
 }
 
 fn one(
@@ -125,10 +123,8 @@ fn one(
     let hello = HostAsk::Hello { lock, secret, hops };
     let hello: Hello = client.ask(hello, SETTLED)?;
     if let Some(why) = &hello.not_locked {
-        return Err(LabError::CannotRun {
-            what: format!("{alias}: {why}"),
-            hint: "let that experiment end, and run this again".into(),
-        });
+        let hint = "let that experiment end, and run this again";
+        return Err(cannot(format!("{alias}: {why}"), hint));
     }
     for journal in &hello.left.undone {
         note(&format!("{alias}: undid journal {journal} of a killed run"));
@@ -137,7 +133,7 @@ fn one(
         note(&format!("{alias}: {}", unread.text()));
     }
     if let Some([what, hint]) = &hello.left.refused {
-        return Err(LabError::CannotRun { what: format!("{alias}: {what}"), hint: hint.clone() });
+        return Err(cannot(format!("{alias}: {what}"), hint));
     }
     devices::check_named(alias, entry, &hello.devices)?;
     let clock = client.clock()?;
@@ -175,11 +171,8 @@ fn local(alias: &str, entry: &HostEntry, binaries: &Binaries) -> Result<Client, 
     let started = Client::start(alias, command, START_LIMIT)?;
     started.map_err(|no_start| {
         let host = RefusingHost { alias, ..RefusingHost::default() };
-        let found = known_refusal(&host, &no_start.words());
-        refused(found.unwrap_or_else(|| HostRefusal {
-            text: format!("{alias}: the endpoint did not start: {}", no_start.last_words),
-            hint: String::new(),
-        }))
+        let text = || format!("{alias}: the endpoint did not start: {}", no_start.last_words);
+        known_refusal(&host, &no_start.words()).map_or_else(|| cannot(text(), ""), refused)
     })
 }
 
@@ -252,10 +245,8 @@ impl Supply for HostSupply<'_> {
             self.binary = found(self.alias, arch, self.binaries, self.note)?;
         }
         let Binary { path, hash, .. } = &self.binary;
-        let shipment = Shipment::of(path, hash).map_err(|why| LabError::CannotRun {
-            what: format!("{}: {why}", self.alias),
-            hint: String::new(),
-        })?;
+        let shipment =
+            Shipment::of(path, hash).map_err(|why| cannot(format!("{}: {why}", self.alias), ""))?;
         self.bytes = shipment.bytes();
         Ok(Some(shipment))
     }
@@ -298,12 +289,10 @@ fn is_throttled(no_start: &NoStart) -> bool {
 /// Why ssh was not started; a machine without it is named so.
 fn without_ssh(alias: &str, error: LabError) -> LabError {
     match error {
-        LabError::Start { source, .. } if source.kind() == ErrorKind::NotFound => {
-            LabError::CannotRun {
-                what: format!("{alias}: there is no ssh on this machine"),
-                hint: "install OpenSSH's client (openssh-client, openssh-clients)".into(),
-            }
-        }
+        LabError::Start { source, .. } if source.kind() == ErrorKind::NotFound => cannot(
+            format!("{alias}: there is no ssh on this machine"),
+            "install OpenSSH's client (openssh-client, openssh-clients)",
+        ),
         other => other,
     }
 }
@@ -315,11 +304,11 @@ fn no_build(alias: &str, arch: &str, why: &str) -> LabError {
     } else {
         format!("rxpath runs on {}", ARCHITECTURES.join(" and "))
     };
-    LabError::CannotRun { what: format!("{alias} is {arch}, and {why}"), hint }
+    cannot(format!("{alias} is {arch}, and {why}"), hint)
 }
 
 fn refused(refusal: HostRefusal) -> LabError {
-    LabError::CannotRun { what: refusal.text, hint: refusal.hint }
+    cannot(refusal.text, refusal.hint)
 }
 
 #[cfg(test)]

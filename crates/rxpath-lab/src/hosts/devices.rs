@@ -4,9 +4,8 @@ use std::net::IpAddr;
 
 use rxpath_remote::inventory::HostEntry;
 
-use super::fault::cannot;
 use crate::endpoint::wire::DeviceFacts;
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 
 /// Every device with its addresses.
 pub(super) fn listed(devices: &[DeviceFacts]) -> String {

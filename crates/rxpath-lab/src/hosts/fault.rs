@@ -2,7 +2,7 @@
 
 use rxpath_core::Warning;
 
-use crate::error::{LabError, with_hint};
+use crate::error::{LabError, cannot, with_hint};
 
 /// What is wrong with a host.
 #[derive(Debug)]
@@ -49,11 +49,10 @@ pub(super) fn refuse(mut faults: Vec<HostFault>) -> Result<(), LabError> {
     if faults.len() > 1 {
         let lines: Vec<String> = faults.iter().map(HostFault::text).collect();
         let (count, lines) = (lines.len(), lines.join("\n  "));
-        return Err(LabError::CannotRun {
-            what: format!("{count} faults of hosts, and nothing was started:\n  {lines}"),
-            hint: "rxpath hosts check FILE looks at all hosts of an inventory, and starts nothing"
-                .into(),
-        });
+        return Err(cannot(
+            format!("{count} faults of hosts, and nothing was started:\n  {lines}"),
+            "rxpath hosts check FILE looks at all hosts of an inventory, and starts nothing",
+        ));
     }
     faults.pop().map_or(Ok(()), |fault| Err(fault.error))
 }
@@ -65,11 +64,6 @@ pub(super) fn noted<T>(
     faults: &mut Vec<HostFault>,
 ) -> Option<T> {
     found.map_err(|error| faults.push(HostFault::of(host, error))).ok()
-}
-
-/// A fault of a host or of its path.
-pub(super) fn cannot(what: impl Into<String>, hint: impl Into<String>) -> LabError {
-    LabError::CannotRun { what: what.into(), hint: hint.into() }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::{ConnectedHost, Hosts};
 use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::observing::ObserveAsk;
 use crate::endpoint::wire::HostAsk;
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::scenario::spec::Observe;
 
 /// How long a calibration may take: six seconds on an idle CPU.
@@ -62,10 +62,10 @@ fn try_there(host: &ConnectedHost, wanted: Observe) -> Result<(), LabError> {
     }
     let tried: Result<Value, _> = ask(&host.client, ObserveAsk::Try { wanted }, PROMPT);
     match tried {
-        Err(LabError::OnHost { host: alias, text, .. }) => Err(LabError::CannotRun {
-            hint: format!("{} says what is missing there", host.doctor),
-            what: format!("{alias}: {text}"),
-        }),
+        Err(LabError::OnHost { host: alias, text, .. }) => {
+            let hint = format!("{} says what is missing there", host.doctor);
+            Err(cannot(format!("{alias}: {text}"), hint))
+        }
         other => other.map(drop),
     }
 }

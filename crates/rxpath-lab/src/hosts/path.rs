@@ -8,7 +8,7 @@ use rxpath_remote::inventory::{HostEntry, Network};
 use super::chosen::{self, PathEnd};
 use super::connect::is_local;
 use super::devices::{listed, up};
-use super::fault::{HostFault, cannot, noted};
+use super::fault::{HostFault, noted};
 use super::pairs::HostPairs;
 use super::settings::InForce;
 use super::start_lead::StartLead;
@@ -17,7 +17,7 @@ use super::{ConnectedHost, Hosts, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::route::RouteFacts;
 use crate::endpoint::wire::{DeviceFacts, Hello, HostAsk};
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 
 /// Finds the path from each sender to its receivers. Hosts with a fault are left out; nothing if a side has no other, or if the
 /// receivers contradict each other.

@@ -9,7 +9,7 @@ use rxpath_host::HostError;
 use rxpath_host::lab::lock::LabLock;
 
 use crate::clock::monotonic_ns;
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::scenario::spec::{Resolved, Topology, Variant};
 
 /// How long to wait for another lab on this machine to end, unless told otherwise.
@@ -31,10 +31,8 @@ pub(crate) fn lock(
             Err(error) if !is_busy(&error) => return Err(error.into()),
             Err(_) if stop.load(Ordering::Relaxed) => return Err(LabError::Interrupted),
             Err(error) if monotonic_ns() >= deadline_ns => {
-                return Err(LabError::CannotRun {
-                    what: error.to_string(),
-                    hint: "let it end and run this again, or wait for it with --wait".into(),
-                });
+                let hint = "let it end and run this again, or wait for it with --wait";
+                return Err(cannot(error.to_string(), hint));
             }
             Err(error) if !said => {
                 said = true;
@@ -64,11 +62,7 @@ fn is_busy(error: &HostError) -> bool {
 /// `without_root` is a command that does the same on loopback, where there is one.
 pub(crate) fn can_run(without_root: Option<&str>) -> Result<(), LabError> {
     let can = rxpath_host::caps::lab();
-    can.require("a lab of two network namespaces").map_err(|error| LabError::CannotRun {
-        what: error.to_string(),
-        hint: match without_root {
-            Some(command) => format!("run as root (sudo), or on loopback without it: {command}"),
-            None => "run as root (sudo)".into(),
-        },
-    })
+    let other = without_root.map(|command| format!(", or on loopback without it: {command}"));
+    let hint = format!("run as root (sudo){}", other.unwrap_or_default());
+    can.require("a lab of two network namespaces").map_err(|error| cannot(error.to_string(), hint))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rxpath_record::event::What;
 
 use super::{Running, as_json};
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::scenario::spec::Resolved;
 
 /// How many variants of a scenario cannot run here, and why; nothing if all can.
@@ -23,10 +23,8 @@ pub fn left_out(resolved: &Resolved) -> Result<Option<String>, LabError> {
     let reasons = reasons.into_iter().collect::<Vec<_>>().join("; ");
     let text = format!("{missing} of {all} variants not available: {reasons}");
     if missing == all || resolved.compare.is_empty() {
-        return Err(LabError::CannotRun {
-            what: format!("{text}: nothing is left to compare"),
-            hint: format!("rxpath run {} --dry-run shows what each variant needs", resolved.name),
-        });
+        let hint = format!("rxpath run {} --dry-run shows what each variant needs", resolved.name);
+        return Err(cannot(format!("{text}: nothing is left to compare"), hint));
     }
     Ok(Some(text))
 }

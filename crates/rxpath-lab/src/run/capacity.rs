@@ -25,7 +25,7 @@ use self::record::{Left, key, record};
 use self::told::told;
 use super::{FinishedRun, Options, Running, as_json, disturbed, summary, within};
 use crate::clock::monotonic_ns;
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::run::progress::Progress;
 use crate::scenario::spec::{Background, Observe, Protocol, Resolved, Trials, Variant, Workload};
 use crate::trial::result::WorkloadResult;
@@ -112,8 +112,7 @@ impl Running<'_> {
     /// The search as a run of its own: its trials are kept, and those at the bounds become the run's variants.
     fn capacity_alone(&mut self, ask: &CapacityOptions) -> Result<(), LabError> {
         let variant = self.resolved.variants.first().cloned();
-        let variant =
-            variant.ok_or_else(|| LabError::Internal { what: "no variant to search".into() })?;
+        let variant = variant.ok_or_else(|| LabError::internal("no variant to search"))?;
         let searched = self.searched(&variant, ask, true);
         if let Some(found) = &self.manifest.capacity {
             let bounds = [found.lower_per_s, found.upper_per_s];
@@ -136,8 +135,8 @@ impl Running<'_> {
         let mut ask =
             CapacityOptions { time: Some(BEFORE_BLOCKS.min(half)), ..CapacityOptions::quick() };
         if let Some(slo) = variant.load.own().and_then(|own| own.capacity_slo.as_deref()) {
-            ask.objectives = Objectives::read(slo, variant.protocol())
-                .map_err(|what| LabError::Internal { what })?;
+            ask.objectives =
+                Objectives::read(slo, variant.protocol()).map_err(LabError::internal)?;
         }
         let found = self.searched(&variant, &ask, false);
         self.resolved.trials = all;
@@ -209,10 +208,9 @@ impl Running<'_> {
             let begun_ns = monotonic_ns();
             let mut trial = self.at_load(variant, &next)?;
             let shown = ask.objectives.judge(&trial, next.rate, variant.protocol());
-            let shown = shown.ok_or_else(|| LabError::CannotRun {
-                what: "the capacity was not found: a trial gave no rates".into(),
-                hint: "`rxpath run` shows what the programs of this scenario report".into(),
-            })?;
+            let what = "the capacity was not found: a trial gave no rates";
+            let hint = "`rxpath run` shows what the programs of this scenario report";
+            let shown = shown.ok_or_else(|| cannot(what, hint))?;
             // Shares of a capacity that other load decided are worth nothing: as a run ends early, so does its search.
             if !keeps && !self.options.keep_noisy {
                 let (void, grade) = (trial.void.clone(), trial.grade);
@@ -315,17 +313,13 @@ fn hidden_s(trial: &Trial, rate: f64) -> Option<f64> {
 
 /// The rate that shares are shares of.
 fn usable(found: &Capacity) -> Result<f64, LabError> {
-    let none = |why: &str| LabError::CannotRun {
-        what: format!("the receiver's capacity was not found: {why}: {}", found.sentence()),
-        hint: "set load.rate instead of load.capacity_ratio, or give serve.work".into(),
+    let why = match (found.lower_per_s, found.ended) {
+        (_, SearchEnd::SenderLimited) => "the sender can't offer more than the receiver takes",
+        (None, _) => "no rate holds",
+        (Some(lower), _) => return Ok(lower),
     };
-    match (found.lower_per_s, found.ended) {
-        (_, SearchEnd::SenderLimited) => {
-            Err(none("the sender can't offer more than the receiver takes"))
-        }
-        (None, _) => Err(none("no rate holds")),
-        (Some(lower), _) => Ok(lower),
-    }
+    let what = format!("the receiver's capacity was not found: {why}: {}", found.sentence());
+    Err(cannot(what, "set load.rate instead of load.capacity_ratio, or give serve.work"))
 }
 
 /// The name of the variant whose capacity is meant, and it alone on its CPUs; `None` when no variant asks for a share.

@@ -11,7 +11,7 @@ use rxpath_record::manifest::Trial;
 
 use super::progress::Progress;
 use super::{FinishedRun, Options, Running, as_json, summary, within};
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::scenario::spec::{Compare, Resolved, Variant};
 use crate::testbed::netns::NetnsTestbed;
 
@@ -69,7 +69,7 @@ impl Steps<'_, '_> {
                 return Ok(trial);
             }
         }
-        Err(LabError::Internal { what: "no trial counts".into() })
+        Err(LabError::internal("no trial counts"))
     }
 
     fn is_often_disturbed(&self) -> bool {
@@ -82,10 +82,9 @@ impl Steps<'_, '_> {
     /// # Errors
     /// Where it can't be made.
     pub fn lab(&self, variant: &Variant) -> Result<NetnsTestbed, LabError> {
-        let owner = self.running.owner.as_ref().ok_or_else(|| LabError::CannotRun {
-            what: "this scenario runs on loopback, which has no settings of its own".into(),
-            hint: "leave out topology.kind=local".into(),
-        })?;
+        let what = "this scenario runs on loopback, which has no settings of its own";
+        let no_lab = || cannot(what, "leave out topology.kind=local");
+        let owner = self.running.owner.as_ref().ok_or_else(no_lab)?;
         NetnsTestbed::make(owner, &variant.lab, &variant.tune)
     }
 

@@ -11,7 +11,7 @@ use rxpath_tune::plan::make::{ChangeRequest, make};
 use rxpath_tune::plan::{HostMark, LeftOut, Plan};
 
 use super::candidates::tuned_name;
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::hosts::Hosts;
 
 /// Who asks for the steps.
@@ -56,7 +56,7 @@ pub fn plan_on(hosts: &Hosts, kept: &[Kept]) -> Result<Plan, LabError> {
     }
     let planned = hosts.plan(&sets)?;
     let mut plan = Plan::parse(&planned.file, "the receiver's plan")
-        .map_err(|error| LabError::CannotRun { what: error.to_string(), hint: String::new() })?;
+        .map_err(|error| cannot(error.to_string(), ""))?;
     if sets.is_empty() {
         // A plan of nothing else is what rules advise.
         plan.left_out.clear();

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::ask::Objective;
 use super::budget;
 use super::made::{KEPT, Made, START};
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::run::steps::Steps;
 use crate::scenario::spec::Variant;
 
@@ -79,7 +79,7 @@ impl Trials<'_, '_, '_> {
         }
         let sets: Vec<String> =
             on.iter().flat_map(|at| self.candidates[*at].sets.iter().cloned()).collect();
-        let made = (self.with)(&sets).map_err(|what| LabError::Internal { what })?;
+        let made = (self.with)(&sets).map_err(LabError::internal)?;
         self.variants.insert(on.to_vec(), made.clone());
         Ok(made)
     }
@@ -93,10 +93,8 @@ impl Trials<'_, '_, '_> {
                 return Ok(trial);
             }
         }
-        Err(LabError::CannotRun {
-            what: format!("{ATTEMPTS} trials in a row did not tell {metric}"),
-            hint: "longer trials: --set trials.measure=1s".into(),
-        })
+        let what = format!("{ATTEMPTS} trials in a row did not tell {metric}");
+        Err(cannot(what, "longer trials: --set trials.measure=1s"))
     }
 
     fn reading(&self, trial: &Trial, variant: &Variant) -> TrialReading {

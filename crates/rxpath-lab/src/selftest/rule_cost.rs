@@ -23,7 +23,7 @@ use rxpath_host::lab::{netns, nft};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::run::admission;
 
 /// Rules of the lower count.
@@ -87,13 +87,11 @@ impl RuleCost {
             return Ok(cost);
         }
         let (least, most) = (PLAUSIBLE_NS.start(), PLAUSIBLE_NS.end());
-        Err(LabError::CannotRun {
-            what: format!(
-                "{cost}: a rule costs {least} to {most} ns, so this was measured wrongly, and limits that need \
-                 datagrams of a known cost cannot be made"
-            ),
-            hint: "run it again on a quieter machine, or name other cases with --case".into(),
-        })
+        let what = format!(
+            "{cost}: a rule costs {least} to {most} ns, so this was measured wrongly, and limits that need \
+             datagrams of a known cost cannot be made"
+        );
+        Err(cannot(what, "run it again on a quieter machine, or name other cases with --case"))
     }
 
     /// How many rules make a datagram cost so much in all: one at least, and 20,000 at most.
@@ -141,11 +139,10 @@ fn apart() -> Result<[f64; 4], LabError> {
     }
     match batches.map(|batches| rxpath_stats::quantile::median(&batches)) {
         [Some(dropped), Some(none), Some(few), Some(many)] => Ok([dropped, none, few, many]),
-        _ => Err(LabError::CannotRun {
-            what: "datagrams over loopback do not arrive while they are sent: what a firewall rule costs cannot be measured"
-                .into(),
-            hint: "name other cases with --case".into(),
-        }),
+        _ => Err(cannot(
+            "datagrams over loopback do not arrive while they are sent: what a firewall rule costs cannot be measured",
+            "name other cases with --case",
+        )),
     }
 }
 

@@ -5,7 +5,7 @@ use rxpath_host::lab::netns::Namespace;
 use rxpath_host::lab::nft::Droppers;
 use rxpath_host::netlink::Netlink;
 
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::scenario::spec::Lab;
 
 /// Loads every rule of `lab` and says which drop, on each side.
@@ -29,8 +29,7 @@ pub const MOST_CONNECTIONS: u64 = 1 << 20;
 
 /// Fills the connection table of a namespace until room for `room` entries is left. The entries go with the namespace.
 pub fn fill_connections(ns: &Namespace, room: u64) -> Result<(), LabError> {
-    let refused =
-        |what: String| LabError::CannotRun { what, hint: "leave lab.conntrack_room out".into() };
+    let refused = |what: String| cannot(what, "leave lab.conntrack_room out");
     let filled = ns.run(move |_| {
         let mut netlink = Netlink::netfilter()?;
         let now = netlink.conntrack()?;

@@ -148,9 +148,8 @@ impl<'a> HostsTestbed<'a> {
     /// The host of a seat, and its clock.
     fn at(&self, seat: Seat) -> Result<(&ConnectedHost, HostClock), LabError> {
         let found = self.seats().find(|(_, own, _)| *own == seat);
-        found.map(|(host, _, clock)| (host, clock)).ok_or_else(|| LabError::Internal {
-            what: format!("there is no host {} of side {}", seat.index, seat.side),
-        })
+        let none = || format!("there is no host {} of side {}", seat.index, seat.side);
+        found.map(|(host, _, clock)| (host, clock)).ok_or_else(|| LabError::internal(none()))
     }
 
     /// How fast the links of a host are to run: as when the run began, unless the variant sets that.
@@ -285,7 +284,7 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn sock_diag(&self, _: PathSide) -> Result<Netlink, LabError> {
-        Err(LabError::Internal { what: "sockets of another host are read by its endpoint".into() })
+        Err(LabError::internal("sockets of another host are read by its endpoint"))
     }
 
     fn sampler(&self, sampled: Sampled) -> Result<Box<dyn Sampling>, LabError> {

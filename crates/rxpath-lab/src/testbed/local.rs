@@ -20,7 +20,7 @@ use rxpath_record::ledger::{Link, PathFacts};
 use super::seat::Seat;
 use super::{Change, Started, Testbed};
 use crate::clock::monotonic_ns;
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::scenario::spec::Lab;
 
 const DEVICE: &str = "lo";
@@ -40,11 +40,10 @@ impl LocalTestbed {
     /// [`LabError::CannotRun`] for settings of a namespace: here they would be the host's own.
     pub fn make(lab: &Lab) -> Result<Self, LabError> {
         if let Some(what) = refused(lab) {
-            return Err(LabError::CannotRun {
-                what: format!("loopback takes no {what}: it would change the host"),
-                hint: "run this variant in the namespace lab: as root, without topology.kind=local"
-                    .into(),
-            });
+            return Err(cannot(
+                format!("loopback takes no {what}: it would change the host"),
+                "run this variant in the namespace lab: as root, without topology.kind=local",
+            ));
         }
         let addresses: Vec<IpAddr> = if lab.ipv6 {
             vec![Ipv6Addr::LOCALHOST.into()]

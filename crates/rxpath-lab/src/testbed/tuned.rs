@@ -65,7 +65,7 @@ pub fn set_all(
 /// # Errors
 /// Where it can't be read: there is no such setting here.
 pub fn set(ns: &Namespace, name: &str, value: &str) -> Result<SettingChange, LabError> {
-    let knob = knob(name).map_err(|what| LabError::Internal { what })?;
+    let knob = knob(name).map_err(LabError::internal)?;
     let value = knob.text(value.trim());
     Ok(ns.run(move |_| write(&knob.target, &value))??)
 }

@@ -20,7 +20,7 @@ use super::sides::Sides;
 use super::stolen::StolenTime;
 use super::tracing::Tracing;
 use super::victim::Victim;
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::scenario::spec::{Background, Observe, Resolved};
 
 /// What watches a trial by BPF, wherever that is.
@@ -207,11 +207,8 @@ pub fn can_run(wanted: &Observe) -> Result<(), LabError> {
     ];
     for (wanted, attempt) in tries {
         if wanted {
-            attempt().map_err(|error| LabError::CannotRun {
-                what: error.to_string(),
-                hint: "rxpath doctor says what is missing; runs that observe nothing by BPF need none of it"
-                    .into(),
-            })?;
+            let hint = "rxpath doctor says what is missing; runs that observe nothing by BPF need none of it";
+            attempt().map_err(|error| cannot(error.to_string(), hint))?;
         }
     }
     Ok(())

@@ -89,7 +89,7 @@ impl Program {
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(LabError::Internal { what: format!("{name} was started without pipes") });
+            return Err(LabError::internal(format!("{name} was started without pipes")));
         };
         let (tell, said) = channel();
         let clock = child.clock;

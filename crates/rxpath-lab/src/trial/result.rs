@@ -172,5 +172,5 @@ impl WorkloadResult {
 
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, LabError> {
     serde_json::from_value(value)
-        .map_err(|e| LabError::Internal { what: format!("a workload's result can't be read: {e}") })
+        .map_err(|e| LabError::internal(format!("a workload's result can't be read: {e}")))
 }

@@ -89,7 +89,7 @@ impl Running {
         match self {
             Self::KnownWork(thread) => match thread.join() {
                 Ok(ran) => Ok(FinishedVictim::KnownWork(ran?)),
-                Err(_) => Err(LabError::Internal { what: "the victim's thread panicked".into() }),
+                Err(_) => Err(LabError::internal("the victim's thread panicked")),
             },
             Self::Command(mut program) => {
                 let wall = program.finish()?;

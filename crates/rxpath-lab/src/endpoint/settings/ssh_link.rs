@@ -4,7 +4,7 @@ use rxpath_tune::plan::Plan;
 use rxpath_tune::plan::session::{self, SessionAtRisk};
 
 use super::PlannedSettings;
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 
 /// The plan; without its steps and with the reason, if it takes down the link of the ssh session that this endpoint belongs to.
 pub(super) fn spared(planned: PlannedSettings) -> Result<PlannedSettings, LabError> {
@@ -12,7 +12,7 @@ pub(super) fn spared(planned: PlannedSettings) -> Result<PlannedSettings, LabErr
         return Ok(planned);
     }
     let plan = Plan::parse(&planned.file, "the plan");
-    let plan = plan.map_err(|error| super::refused(error.to_string()))?;
+    let plan = plan.map_err(|error| cannot(error.to_string(), ""))?;
     Ok(match session::spares(&plan) {
         Ok(()) => planned,
         Err(risk) => at_risk(planned, &risk),
