@@ -61,10 +61,9 @@ pub fn read(parser: &Parser, text: &str) -> Result<Metrics, OutputError> {
 
 /// Names of the metrics that a parser can give.
 pub fn metric_names(parser: &Parser) -> Vec<String> {
-    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     match parser {
-        Parser::Iperf3 => owned(iperf3::NAMES),
-        Parser::Wrk => owned(wrk::NAMES),
+        Parser::Iperf3 => iperf3::names(),
+        Parser::Wrk => wrk::names(),
         Parser::Json(pointers) => pointers.keys().cloned().collect(),
         Parser::Regex(pattern) => regex::names(pattern),
         Parser::None => Vec::new(),

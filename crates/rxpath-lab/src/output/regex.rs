@@ -5,7 +5,7 @@ use regex_lite::Regex;
 use super::{Metrics, OutputError, form};
 
 pub(super) fn read(text: &str, pattern: &str) -> Result<Metrics, OutputError> {
-    let regex = compile(text, pattern)?;
+    let regex = Regex::new(pattern).map_err(|error| form("regex", error.to_string(), text))?;
     let found = regex
         .captures(text)
         .ok_or_else(|| form("regex", format!("`{pattern}` does not match"), text))?;
@@ -28,8 +28,4 @@ pub(super) fn names(pattern: &str) -> Vec<String> {
     Regex::new(pattern)
         .map(|regex| regex.capture_names().flatten().map(str::to_owned).collect())
         .unwrap_or_default()
-}
-
-fn compile(text: &str, pattern: &str) -> Result<Regex, OutputError> {
-    Regex::new(pattern).map_err(|error| form("regex", error.to_string(), text))
 }

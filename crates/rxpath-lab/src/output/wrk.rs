@@ -6,27 +6,41 @@ use regex_lite::Regex;
 
 use super::{Metrics, OutputError, form};
 
-/// Metrics that a summary holds. Errors and percentiles are there only when wrk prints them.
-pub(super) const NAMES: &[&str] = &[
-    "latency_mean_us",
-    "latency_stdev_us",
-    "latency_max_us",
-    "latency_p50_us",
-    "latency_p75_us",
-    "latency_p90_us",
-    "latency_p99_us",
-    "thread_mean_rps",
-    "requests_total",
-    "duration_s",
-    "received_bytes",
-    "mean_rps",
-    "transfer_bytes_per_s",
-    "socket_errors_count",
-    "non_2xx_count",
+/// What each summary has: a line with numbers for each N, and their metrics.
+const LINES: &[(&str, &[&str])] = &[
+    (r"Latency\s+N\s+N\s+N", &["latency_mean_us", "latency_stdev_us", "latency_max_us"]),
+    (r"Req/Sec\s+N", &["thread_mean_rps"]),
+    (r"N requests in N, N read", &["requests_total", "duration_s", "received_bytes"]),
+    (r"Requests/sec:\s+N", &["mean_rps"]),
+    (r"Transfer/sec:\s+N", &["transfer_bytes_per_s"]),
+];
+
+/// Percentiles, which wrk prints if it is asked to.
+const PERCENTILES: &[(&str, &str)] = &[
+    ("50%", "latency_p50_us"),
+    ("75%", "latency_p75_us"),
+    ("90%", "latency_p90_us"),
+    ("99%", "latency_p99_us"),
+];
+
+/// Counts, each the sum of a line that wrk prints if it is not zero.
+const COUNTS: &[(&str, &str)] = &[
+    (
+        r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)",
+        "socket_errors_count",
+    ),
+    (r"Non-2xx or 3xx responses: (\d+)", "non_2xx_count"),
 ];
 
 /// A number with wrk's suffix.
 const NUMBER: &str = r"([0-9.]+[a-zA-Z]*)";
+
+/// Metrics that a summary can hold.
+pub(super) fn names() -> Vec<String> {
+    let of_lines = LINES.iter().flat_map(|(_, names)| names.iter());
+    let others = PERCENTILES.iter().chain(COUNTS).map(|(_, name)| name);
+    of_lines.chain(others).map(|name| (*name).to_owned()).collect()
+}
 
 pub(super) fn read(text: &str) -> Result<Metrics, OutputError> {
     if let Some(line) = text.lines().find(|line| line.starts_with("unable to connect")) {
@@ -36,63 +50,27 @@ pub(super) fn read(text: &str) -> Result<Metrics, OutputError> {
         return Err(form("wrk", "there is no `Thread Stats`", text));
     }
     let mut metrics = Metrics::new();
-    let latency = [
-        ("latency_mean_us", Unit::Micros),
-        ("latency_stdev_us", Unit::Micros),
-        ("latency_max_us", Unit::Micros),
-    ];
-    take(text, &format!(r"Latency\s+{NUMBER}\s+{NUMBER}\s+{NUMBER}"), &latency, &mut metrics)?;
-    take(text, &format!(r"Req/Sec\s+{NUMBER}"), &[("thread_mean_rps", Unit::Count)], &mut metrics)?;
-    let totals = [
-        ("requests_total", Unit::Count),
-        ("duration_s", Unit::Seconds),
-        ("received_bytes", Unit::Bytes),
-    ];
-    let pattern = format!(r"{NUMBER} requests in {NUMBER}, {NUMBER} read");
-    take(text, &pattern, &totals, &mut metrics)?;
-    take(text, &format!(r"Requests/sec:\s+{NUMBER}"), &[("mean_rps", Unit::Count)], &mut metrics)?;
-    let transfer = [("transfer_bytes_per_s", Unit::Bytes)];
-    take(text, &format!(r"Transfer/sec:\s+{NUMBER}"), &transfer, &mut metrics)?;
-    for percent in ["50", "75", "90", "99"] {
-        let pattern = format!(r"(?m)^\s+{percent}%\s+{NUMBER}");
-        let name = format!("latency_p{percent}_us");
-        if let Some(found) = captures(text, &pattern).first() {
-            metrics.insert(name.clone(), quantity(found, Unit::Micros, &name)?);
+    for (pattern, names) in LINES {
+        let found = captures(text, &pattern.replace('N', NUMBER));
+        if found.len() != names.len() {
+            return Err(form("wrk", format!("no line with {}", names.join(", ")), text));
+        }
+        for (name, value) in names.iter().zip(found) {
+            metrics.insert((*name).into(), quantity(value, name)?);
         }
     }
-    let errors =
-        captures(text, r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)");
-    let errors: f64 = errors.iter().filter_map(|count| count.parse::<f64>().ok()).sum();
-    metrics.insert("socket_errors_count".into(), errors.max(0.0));
-    let refused = captures(text, r"Non-2xx or 3xx responses: (\d+)");
-    let refused = refused.first().and_then(|count| count.parse().ok()).unwrap_or(0.0);
-    metrics.insert("non_2xx_count".into(), refused);
+    for (percent, name) in PERCENTILES {
+        let found = captures(text, &format!(r"(?m)^\s+{percent}\s+{NUMBER}"));
+        if let Some(value) = found.first() {
+            metrics.insert((*name).into(), quantity(value, name)?);
+        }
+    }
+    for (pattern, name) in COUNTS {
+        let counts = captures(text, pattern);
+        let all: f64 = counts.iter().filter_map(|count| count.parse::<f64>().ok()).sum();
+        metrics.insert((*name).into(), all.max(0.0));
+    }
     Ok(metrics)
-}
-
-#[derive(Clone, Copy)]
-enum Unit {
-    Count,
-    Bytes,
-    Micros,
-    Seconds,
-}
-
-fn take(
-    text: &str,
-    pattern: &str,
-    names: &[(&str, Unit)],
-    metrics: &mut Metrics,
-) -> Result<(), OutputError> {
-    let found = captures(text, pattern);
-    if found.len() != names.len() {
-        let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        return Err(form("wrk", format!("no line with {}", names.join(", ")), text));
-    }
-    for ((name, unit), value) in names.iter().zip(found) {
-        metrics.insert((*name).into(), quantity(value, *unit, name)?);
-    }
-    Ok(())
 }
 
 /// The groups of the first match; none when there is no match.
@@ -103,24 +81,25 @@ fn captures<'t>(text: &'t str, pattern: &str) -> Vec<&'t str> {
     found.iter().skip(1).flatten().map(|group| group.as_str()).collect()
 }
 
-fn quantity(text: &str, unit: Unit, metric: &str) -> Result<f64, OutputError> {
+/// A number in the unit of its metric.
+fn quantity(text: &str, metric: &str) -> Result<f64, OutputError> {
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (digits, suffix) = text.split_at(split);
-    let factor = match (unit, suffix) {
-        (Unit::Count | Unit::Bytes, "" | "B") | (Unit::Seconds, "s") | (Unit::Micros, "us") => 1.0,
-        (Unit::Count, "k") | (Unit::Micros, "ms") => 1e3,
-        (Unit::Count, "M") | (Unit::Micros, "s") => 1e6,
-        (Unit::Count, "G") => 1e9,
+    let second = if metric.ends_with("_us") { 1e6 } else { 1.0 };
+    let factor = match suffix {
+        "" | "B" => 1.0,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
         // `format_binary`: powers of 1024 under the short names.
-        (Unit::Bytes, "KB") => 1024.0,
-        (Unit::Bytes, "MB") => 1_048_576.0,
-        (Unit::Bytes, "GB") => 1_073_741_824.0,
-        (Unit::Micros, "m") => 60e6,
-        (Unit::Micros, "h") => 3600e6,
-        (Unit::Seconds, "us") => 1e-6,
-        (Unit::Seconds, "ms") => 1e-3,
-        (Unit::Seconds, "m") => 60.0,
-        (Unit::Seconds, "h") => 3600.0,
+        "KB" => 1024.0,
+        "MB" => 1_048_576.0,
+        "GB" => 1_073_741_824.0,
+        "us" => second / 1e6,
+        "ms" => second / 1e3,
+        "s" => second,
+        "m" => second * 60.0,
+        "h" => second * 3600.0,
         _ => f64::NAN,
     };
     let value = digits.parse::<f64>().unwrap_or(f64::NAN) * factor;
