@@ -23,22 +23,14 @@ pub struct CaptureCommand {
     format: FormatArgs,
 }
 
-/// The options in force.
-#[derive(Debug, Serialize)]
-struct Settings {
-    dir: PathBuf,
-    scrub: bool,
-}
-
 impl CaptureCommand {
     /// Captures and reports.
     pub fn run(self) -> Outcome {
         let captured = capture(&self.dir, !self.no_scrub).map_err(refused)?;
         let warnings = warnings(&captured);
-        let settings = Settings { dir: self.dir, scrub: !self.no_scrub };
+        let settings = json!({ "dir": self.dir.display().to_string(), "scrub": !self.no_scrub });
         let answer = Envelope::new("capture", settings, captured, warnings);
-        let shown = |captured: &Captured| text(captured, &answer.settings.dir);
-        output::answer(self.format.is_json(), &answer, shown)?;
+        output::answer(self.format.is_json(), &answer, |captured| text(captured, &self.dir))?;
         Ok(Exit::Done)
     }
 }
@@ -67,7 +59,7 @@ fn warnings(captured: &Captured) -> Vec<Warning> {
     vec![Warning::new("capture-denied", what).cure("run as root to capture the whole host")]
 }
 
-fn text(captured: &Captured, dir: &std::path::Path) -> String {
+fn text(captured: &Captured, dir: &Path) -> String {
     let (files, links) = (captured.files_count, captured.links_count);
     let (size, dir) = (si(captured.total_bytes as f64), dir.display());
     let mut out = format!("{files} files and {links} links ({size}B) in {dir}\n");

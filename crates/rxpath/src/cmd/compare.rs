@@ -46,13 +46,6 @@ pub struct CompareCommand {
     format: FormatArgs,
 }
 
-#[derive(Serialize)]
-struct Settings<'a> {
-    base: &'a Path,
-    other: &'a Path,
-    threshold_ratio: f64,
-}
-
 impl CompareCommand {
     /// Reads both runs and reports the difference.
     pub fn run(self) -> Ended {
@@ -95,8 +88,8 @@ impl CompareCommand {
                 outcome = Outcome::Inconclusive;
             }
         }
-        let settings =
-            Settings { base: &self.base, other: &self.other, threshold_ratio: self.threshold };
+        let [one, two] = [&self.base, &self.other].map(|run| run.display().to_string());
+        let settings = json!({ "base": one, "other": two, "threshold_ratio": self.threshold });
         let result = Compared {
             outcome,
             assumes_no_run_scatter,

@@ -10,11 +10,6 @@ use rxpath_record::verdict::{Agreement, DiagnosisVerdict};
 use crate::cmd::prelude::*;
 use crate::output::table::sentences;
 
-#[derive(Serialize)]
-struct Settings<'a> {
-    runs: &'a [PathBuf],
-}
-
 #[derive(Serialize, schemars::JsonSchema)]
 struct Judged {
     /// Its id.
@@ -50,7 +45,9 @@ pub(super) fn run(paths: &[PathBuf], format: &FormatArgs) -> Outcome {
     let warn = |problem: &String| Warning::new("run-not-whole", problem.clone());
     let problems = runs.iter().flat_map(|run| &run.problems).map(warn);
     let warnings: Vec<Warning> = problems.chain(doubts.into_iter().flatten()).collect();
-    let answer = Envelope::new("diagnose-runs", Settings { runs: paths }, All { runs }, warnings);
+    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let settings = json!({ "runs": paths });
+    let answer = Envelope::new("diagnose-runs", settings, All { runs }, warnings);
     output::answer(format.is_json(), &answer, |all| all.runs.iter().map(text).collect())?;
     Ok(ended)
 }

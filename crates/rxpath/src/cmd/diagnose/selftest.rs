@@ -46,13 +46,6 @@ pub struct SelftestArgs {
     wait: WaitArgs,
 }
 
-#[derive(Serialize)]
-struct Settings {
-    seed: u64,
-    draws: u32,
-    run: PathBuf,
-}
-
 impl SelftestArgs {
     /// Whether a self-test was asked for.
     pub fn is_asked(&self) -> bool {
@@ -104,7 +97,8 @@ impl SelftestArgs {
         let answer = SelftestResult::of(&ended.manifest, &left_out, ask.rule_cost);
         let (made_count, recognised_count) = (answer.made_count, answer.recognised_count);
         if format.is_json() {
-            let settings = Settings { seed, draws, run: ended.directory.clone() };
+            let run = ended.directory.display().to_string();
+            let settings = json!({ "seed": seed, "draws": draws, "run": run });
             let warnings = ended.manifest.warnings.clone();
             json(&Envelope::new("diagnose-selftest", settings, answer, warnings))?;
         } else {

@@ -46,12 +46,6 @@ pub struct CalibrateCommand {
     format: FormatArgs,
 }
 
-#[derive(Debug, Serialize)]
-struct Settings {
-    out: PathBuf,
-    run: PathBuf,
-}
-
 impl CalibrateCommand {
     /// Measures, fits, writes.
     pub fn run(self) -> Outcome {
@@ -88,8 +82,9 @@ impl CalibrateCommand {
             .iter()
             .map(|caveat| Warning::new("calibration", caveat.clone()))
             .collect();
-        let place = format!("calibration: {}\n", self.out.display());
-        let settings = Settings { out: self.out, run: ended.directory.clone() };
+        let (out, run) = (self.out.display().to_string(), ended.directory.display().to_string());
+        let place = format!("calibration: {out}\n");
+        let settings = json!({ "out": out, "run": run });
         let answer = Envelope::new("model-calibrate", settings, calibration, warnings);
         output::answer(self.format.is_json(), &answer, |it| table(it) + &place)?;
         Ok(Exit::Done)

@@ -21,12 +21,6 @@ pub struct EvalCommand {
     format: FormatArgs,
 }
 
-/// The options in force.
-#[derive(Debug, Serialize)]
-struct Settings {
-    file: PathBuf,
-}
-
 impl EvalCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
@@ -36,7 +30,8 @@ impl EvalCommand {
             .map_err(Failure::usage_of)?;
         let warnings = warnings(&evaluated);
         let exit = if warnings.is_empty() { Exit::Done } else { Exit::Partial };
-        let answer = Envelope::new("model-eval", Settings { file: self.file }, evaluated, warnings);
+        let settings = json!({ "file": self.file.display().to_string() });
+        let answer = Envelope::new("model-eval", settings, evaluated, warnings);
         output::answer(self.format.is_json(), &answer, table)?;
         Ok(exit)
     }

@@ -61,12 +61,6 @@ pub struct ValidateCommand {
     format: FormatArgs,
 }
 
-#[derive(Debug, Serialize)]
-struct Settings {
-    calibration: PathBuf,
-    trials: u32,
-}
-
 impl ValidateCommand {
     /// Runs, predicts, compares.
     pub fn run(self) -> Outcome {
@@ -81,7 +75,8 @@ impl ValidateCommand {
         }
         let result = Validation::of(scenarios);
         let reached = result.reached;
-        let settings = Settings { calibration: self.calibration, trials: self.trials };
+        let calibration = self.calibration.display().to_string();
+        let settings = json!({ "calibration": calibration, "trials": self.trials });
         let answer = Envelope::new("model-validate", settings, result, warnings);
         let tables = |it: &Validation| it.scenarios.iter().map(text::table).collect::<String>();
         output::answer(self.format.is_json(), &answer, tables)?;
