@@ -7,6 +7,7 @@
 pub mod name;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use rxpath_core::{IntoMap, PathSide};
 use schemars::JsonSchema;
@@ -25,6 +26,20 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Adds what was read, or the reason for the gap that is left of `source`.
+    pub fn put<E: Display>(
+        &mut self,
+        source: String,
+        read: Result<impl IntoIterator<Item = (String, u64)>, E>,
+    ) {
+        match read {
+            Ok(values) => self.values.extend(values),
+            Err(why) => {
+                self.gaps.insert(source, why.to_string());
+            }
+        }
+    }
+
     /// The changes since `before`.
     ///
     /// The difference is modulo 2^64; a counter of fewer bits is widened by its reader. A counter that one

@@ -124,7 +124,8 @@ impl Counting {
         read_qdiscs(&mut self.route, (&self.device.name, own), &queues, &mut snapshot);
         let measured: Vec<&str> =
             self.below.iter().chain([&self.device]).map(|it| it.name.as_str()).collect();
-        read_others(&mut self.route, &measured, &mut snapshot);
+        let others = self.route.links().map(|links| received_by_others(&links, &measured));
+        snapshot.put(name::OTHER_DEVICES.into(), others);
         snapshot.t_ns = monotonic_ns() as i64;
         snapshot
     }
@@ -190,17 +191,11 @@ fn card_of(snapshot: &Snapshot, device: &str, driver: &str) -> CardCounters {
 
 /// The index of the device, if there is one.
 fn read_link(route: &mut Netlink, device: &str, snapshot: &mut Snapshot) -> Option<u32> {
-    match route.link(device) {
-        Ok(link) => {
-            let name = |name: &str| format!("link.{device}.{name}");
-            snapshot.values.extend(link.stats.iter().map(|(it, value)| (name(it), *value)));
-            Some(link.index)
-        }
-        Err(error) => {
-            snapshot.gaps.insert("link".into(), error.to_string());
-            None
-        }
-    }
+    let link = route.link(device);
+    let index = link.as_ref().ok().map(|link| link.index);
+    let named = |(name, value)| (format!("link.{device}.{name}"), value);
+    snapshot.put("link".into(), link.map(|link| link.stats.into_iter().map(named)));
+    index
 }
 
 /// What the queues lost, where the driver counts it by the kernel's name; a driver without it has none to miss.
@@ -249,15 +244,6 @@ fn root_drops(all: &[DeviceQdisc], devices: &[u32]) -> u64 {
 }
 
 /// What all devices but these received: IP counts their packets too.
-fn read_others(route: &mut Netlink, own: &[&str], snapshot: &mut Snapshot) {
-    match route.links() {
-        Ok(links) => snapshot.values.extend(received_by_others(&links, own)),
-        Err(error) => {
-            snapshot.gaps.insert(name::OTHER_DEVICES.into(), error.to_string());
-        }
-    }
-}
-
 fn received_by_others(links: &[NetworkLink], own: &[&str]) -> Vec<(String, u64)> {
     let others = links.iter().filter(|link| !own.contains(&link.name.as_str()));
     let received = others.filter_map(|link| {
@@ -268,16 +254,9 @@ fn received_by_others(links: &[NetworkLink], own: &[&str]) -> Vec<(String, u64)>
 }
 
 fn read_standard(generic: &mut Netlink, device: &str, snapshot: &mut Snapshot) {
-    let prefix = format!("standard.{device}");
-    match generic.standard_stats(device) {
-        Ok(stats) => {
-            let name = |name: String| format!("{prefix}.{name}");
-            snapshot.values.extend(stats.into_iter().map(|(it, value)| (name(it), value)));
-        }
-        Err(error) => {
-            snapshot.gaps.insert(prefix, error.to_string());
-        }
-    }
+    let named = |(name, value)| (format!("standard.{device}.{name}"), value);
+    let stats = generic.standard_stats(device).map(|stats| stats.into_iter().map(named));
+    snapshot.put(format!("standard.{device}"), stats);
 }
 
 /// The device of the experiment, and datagrams that sockets take. The host's IP and TCP counters move with the connection that

@@ -48,13 +48,9 @@ impl Hosts {
 
 fn read(command: &[String], limit: Duration, into: &mut Snapshot) {
     let Some((program, words)) = command.split_first() else { return };
-    match run(program, words, limit).and_then(|printed| parse(&printed)) {
-        Ok(found) => into.values.extend(found),
-        Err(why) => {
-            // Without its path: that is the user's.
-            into.gaps.insert(name::OF_NETWORK.into(), format!("network.counters {why}"));
-        }
-    }
+    let found = run(program, words, limit).and_then(|printed| parse(&printed));
+    // Without its path: that is the user's.
+    into.put(name::OF_NETWORK.into(), found.map_err(|why| format!("network.counters {why}")));
 }
 
 /// What a command prints, or what was wrong with it. Its errors are not kept: they may name machines.

@@ -191,15 +191,8 @@ fn put(
     what: &str,
     read: Result<BTreeMap<String, u64>, HostError>,
 ) {
-    match read {
-        Ok(counters) => {
-            let named = counters.into_iter().map(|(name, n)| (format!("{side}/{name}"), n));
-            into.values.extend(named);
-        }
-        Err(error) => {
-            into.gaps.insert(format!("{side}/{what}"), error.to_string());
-        }
-    }
+    let named = |(name, n): (String, u64)| (format!("{side}/{name}"), n);
+    into.put(format!("{side}/{what}"), read.map(|counters| counters.into_iter().map(named)));
 }
 
 fn put_files(into: &mut Snapshot, side: PathSide, reader: &mut Reader) {
