@@ -122,15 +122,12 @@ struct Stray {
 /// If the boot's id cannot be read.
 pub fn found(end: bool) -> Result<StrayPrograms, LabError> {
     let ids_of = format!("{} {}", boot_id()?, pid_namespace());
-    Ok(StrayPrograms { ids_of, programs: left(end) })
-}
-
-fn left(end: bool) -> Vec<StrayProgram> {
     if !end {
-        return strays().map(|stray| stray.program).collect();
+        let programs = strays().map(|stray| stray.program).collect();
+        return Ok(StrayPrograms { ids_of, programs });
     }
     files::sweep();
-    end_all(|_| true)
+    Ok(StrayPrograms { ids_of, programs: end_all(|_| true) })
 }
 
 /// Kills those that are meant, until a scan finds none.
@@ -243,7 +240,8 @@ mod tests {
             command.env(STARTED_BY, &gone);
         });
         // An endpoint on this machine may end it at any time.
-        let named = super::left(false).into_iter().find(|program| program.pid == left.pid);
+        let named =
+            found(false).unwrap().programs.into_iter().find(|program| program.pid == left.pid);
         assert!(named.is_none_or(|program| program.command == "sleep 1000"));
         // What other tests left is theirs.
         let owner = owner_of(&gone).unwrap();

@@ -27,7 +27,9 @@ pub trait Supply {
     ///
     /// # Errors
     /// Why the host cannot have one.
-    fn program(&mut self, arch: &str) -> Result<Option<Shipment>, LabError>;
+    fn program(&mut self, _arch: &str) -> Result<Option<Shipment>, LabError> {
+        Ok(None)
+    }
     /// The host, which printed this, takes the program.
     fn begins(&mut self, _printed: &str) {}
     /// So many bytes of it were sent.
@@ -35,13 +37,7 @@ pub trait Supply {
 }
 
 /// For an endpoint whose host has the program.
-struct NoSupply;
-
-impl Supply for NoSupply {
-    fn program(&mut self, _arch: &str) -> Result<Option<Shipment>, LabError> {
-        Ok(None)
-    }
-}
+impl Supply for () {}
 
 /// What happens until an endpoint has started.
 pub(super) enum Heard {
@@ -67,7 +63,7 @@ impl Client {
         transport: Command,
         limit: Duration,
     ) -> Result<Result<Self, NoStart>, LabError> {
-        Self::start_or_send(alias, transport, limit, &mut NoSupply)
+        Self::start_or_send(alias, transport, limit, &mut ())
     }
 
     /// As [`Self::start`]. A host without the program gets that of `supply` first. `limit` is that of each step: until the
