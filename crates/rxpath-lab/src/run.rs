@@ -116,11 +116,8 @@ fn within(
     let random: u32 = rand::rng().random();
     let started = Timestamp::now();
     let id = run_id(started, &resolved.name, random);
-    let lab_owner = if needs_lab {
-        Some(Owner::register(&format!("{:06x}", random & 0x00ff_ffff))?)
-    } else {
-        None
-    };
+    let register = || Owner::register(&format!("{:06x}", random & 0x00ff_ffff));
+    let lab_owner = needs_lab.then(register).transpose()?;
     let writer = RunWriter::create(options.base, &id)?;
     let mut manifest = first_manifest(resolved, options, (id, started))?;
     manifest.warnings.extend(shared_counters(resolved));

@@ -36,15 +36,10 @@ pub fn lines<'a>(app: &App, room: Rect, palette: Palette) -> Vec<Line<'a>> {
 fn heading<'a>(app: &App, sheet: &Sheet, widths: &[usize], palette: Palette) -> Line<'a> {
     let order = app.order();
     let spans = sheet.columns.iter().enumerate().zip(widths).map(|((at, column), width)| {
-        let sign = match order.column {
-            Some(sorted) if sorted == at => {
-                if column.right == order.reversed {
-                    "▲"
-                } else {
-                    "▼"
-                }
-            }
-            _ => "",
+        let sign = match (order.column == Some(at), column.right == order.reversed) {
+            (false, _) => "",
+            (true, true) => "▲",
+            (true, false) => "▼",
         };
         let title = format!("{}{sign}", column.title);
         Span::styled(fit(&title, *column, *width), palette.style(Mark::Head))
