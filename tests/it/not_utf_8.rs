@@ -47,6 +47,17 @@ fn a_run_in_a_directory_whose_name_is_not_utf_8_has_its_command() {
 }
 
 #[test]
+fn an_answer_has_its_path_that_is_not_utf_8() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(OsStr::from_bytes(b"odd\xff.json"));
+    fs::write(&file, r#"{"cases":[{"id":"a","kind":"M/M/1/K","inputs":{"rho":0.8,"K":16}}]}"#)
+        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    let answer = said(command.args(["model", "eval", "--json"]).arg(&file)).json();
+    assert_eq!(answer["settings"]["file"], file.display().to_string());
+}
+
+#[test]
 fn a_word_for_another_host_that_is_not_utf_8_is_refused() {
     let nothing = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
