@@ -1,7 +1,6 @@
 //! The measured window of a trial: CPU time and counters at both of its ends.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
 use rxpath_core::{Nanos, Warning};
 use rxpath_live::observe::{Between, CpuSnapshot, Ours};
@@ -111,9 +110,11 @@ pub trait Window {
     /// Its begin on the testbed's clock.
     fn start_ns(&self) -> u64;
 
-    /// The load has settled: it begins as early as all hosts can, if it lies ahead and all of them take that. Waits for hosts
-    /// that are slow to answer until then, or until `stop` is set.
-    fn settled(&mut self, _stop: &AtomicBool) {}
+    /// The load has settled: it begins as early as all hosts can, if it lies ahead and all of them take that. False while hosts
+    /// are too slow for that: it is to be called again.
+    fn settled(&mut self) -> bool {
+        true
+    }
 
     /// Counts a process of the receiver's host as the trial's own from now on.
     fn include(&mut self, pid: i32);

@@ -225,8 +225,12 @@ impl Trial<'_> {
                 && drift.is_some_and(|drift| !drift.matters(measure.as_secs_f64())))
         };
         let is_settled = phase::until(|| testbed.clock_ns(), limit, stop, look)?;
-        if is_settled && let Some(window) = &mut self.armed.window {
-            window.settled(stop);
+        if is_settled && let Some(mut window) = self.armed.window.take() {
+            let from_ns = window.start_ns();
+            let look = || self.look("settle").map(|()| window.settled());
+            let waited = phase::until(|| testbed.clock_ns(), from_ns, stop, look);
+            self.armed.window = Some(window);
+            waited?;
         }
         let is_late = !is_settled && settle.0 > 0;
         self.warnings.extend(is_late.then(|| steadiness::not_settled(drift, settle, measure)));

@@ -2,7 +2,6 @@
 //! settled they get earlier ones, which hold only if all hosts take them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rxpath_core::{Nanos, PathSide, Warning};
@@ -27,6 +26,9 @@ pub(super) struct RemoteWindow<'a> {
     length: Nanos,
     /// Of the senders, then of the receivers.
     answers: Vec<PendingAnswer>,
+    /// When hosts that were slow are asked again, and the pause before it.
+    next_try_ns: u64,
+    pause: Duration,
 }
 
 impl<'a> RemoteWindow<'a> {
@@ -56,7 +58,8 @@ impl<'a> RemoteWindow<'a> {
             host.client.begin(HostAsk::Window(ask))
         };
         let answers = testbed.seats().map(ask).collect::<Result<_, _>>()?;
-        Ok(Self { testbed, from_ns, length: measured.length, answers })
+        let (length, next_try_ns, pause) = (measured.length, 0, Duration::ZERO);
+        Ok(Self { testbed, from_ns, length, answers, next_try_ns, pause })
     }
 
     /// Asks all hosts. One that is lost is found out when its results are wanted.
@@ -97,20 +100,25 @@ impl Window for RemoteWindow<'_> {
         self.from_ns
     }
 
-    fn settled(&mut self, stop: &AtomicBool) {
+    fn settled(&mut self) -> bool {
         let lead = self.testbed.window_lead();
         let lead_ns = lead.as_nanos() as u64;
         let begin_ns =
             || Some(monotonic_ns() + lead_ns).filter(|begin_ns| *begin_ns < self.from_ns);
-        // Twice: where each second answer is lost, one says little.
-        while !(self.answers_within(lead / 4) && self.answers_within(lead / 4)) {
-            if begin_ns().is_none() || stop.load(Ordering::Relaxed) {
-                return;
-            }
-            // why: the load may leave the hosts and their links more room in a while.
-            std::thread::sleep(lead / 4);
+        if begin_ns().is_none() {
+            return true;
         }
-        let Some(from_ns) = begin_ns() else { return };
+        if monotonic_ns() < self.next_try_ns {
+            return false;
+        }
+        // Twice: where each second answer is lost, one says little.
+        if !(self.answers_within(lead / 4) && self.answers_within(lead / 4)) {
+            // Twice as long each time: questions to a silent host pile up.
+            self.pause = (2 * self.pause).max(lead / 8);
+            self.next_try_ns = monotonic_ns() + self.pause.as_nanos() as u64;
+            return false;
+        }
+        let Some(from_ns) = begin_ns() else { return true };
         let to_ns = from_ns + self.length.0;
         // A quarter of the lead for the order, one for its answer, and a half for undoing it.
         let by_ns = from_ns - 3 * (lead_ns / 4);
@@ -121,11 +129,12 @@ impl Window for RemoteWindow<'_> {
         };
         if self.agree(earlier, from_ns - lead_ns / 2, |is_taken: &bool| *is_taken) {
             self.from_ns = from_ns;
-            return;
+            return true;
         }
         // Also those that were silent: the order may reach them yet. Nobody waits for their answers: each host says afterwards
         // which window it measured.
         drop(self.ask_all(|_| AheadAsk::AsArmed));
+        true
     }
 
     fn include(&mut self, _: i32) {}
