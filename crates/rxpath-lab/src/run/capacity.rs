@@ -91,7 +91,9 @@ impl CapacityOptions {
 pub fn range(protocol: Protocol) -> [f64; 3] {
     match protocol {
         Protocol::Udp => [5_000.0, 100.0, 20e6],
-        _ => [1_000.0, 20.0, 10e6],
+        Protocol::TcpStream | Protocol::TcpRr | Protocol::TcpCrr | Protocol::Http => {
+            [1_000.0, 20.0, 10e6]
+        }
     }
 }
 

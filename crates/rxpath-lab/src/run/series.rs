@@ -18,7 +18,7 @@ pub fn events(trial: u32, protocol: Protocol, raw: &Measurements) -> Vec<RunEven
     let (load, serve) = match protocol {
         Protocol::Udp => ("offered", "delivered"),
         Protocol::TcpStream => ("sent", "delivered"),
-        _ => ("answered", "served"),
+        Protocol::TcpRr | Protocol::TcpCrr | Protocol::Http => ("answered", "served"),
     };
     let sides = [
         (PathSide::Tx, format!("{load}_{counted}"), &raw.load.lines),

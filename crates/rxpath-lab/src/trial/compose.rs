@@ -143,7 +143,9 @@ pub fn compose(
     let trial = TrialSources { variant, testbed, raw: &raw, spans: &spans };
     let mut made = match variant.protocol() {
         Protocol::Udp => udp::compose(trial),
-        _ => tcp::compose(trial),
+        Protocol::TcpStream | Protocol::TcpRr | Protocol::TcpCrr | Protocol::Http => {
+            tcp::compose(trial)
+        }
     };
     made.ledger.reasons.clone_from(&raw.observed.reasons);
     let hooked = hooked(&raw, &made.ledger);
@@ -262,7 +264,9 @@ fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence) -> Metrics {
             without_rates_of_silent(variant, raw, &mut all);
         }
         Protocol::Http => http::metrics(trial, evidence, &mut all),
-        _ => tcp::metrics(trial, evidence, &mut all),
+        Protocol::TcpStream | Protocol::TcpRr | Protocol::TcpCrr => {
+            tcp::metrics(trial, evidence, &mut all);
+        }
     }
     if let Some(found) = &raw.observed.stolen {
         let size = variant.load.datagrams().map(|datagrams| f64::from(datagrams.size_bytes));

@@ -222,7 +222,7 @@ fn together(results: &[WorkloadResult], times: &Times) -> WorkloadResult {
         Some(WorkloadResult::TcpServe(_)) => joined!(TcpServe, tcp::serve),
         Some(WorkloadResult::HttpLoad(_)) => joined!(HttpLoad, http::load, times),
         Some(WorkloadResult::HttpServe(_)) => joined!(HttpServe, http::serve, times),
-        _ => WorkloadResult::None,
+        Some(WorkloadResult::None | WorkloadResult::External(_)) | None => WorkloadResult::None,
     }
 }
 

@@ -191,7 +191,7 @@ pub fn destinations_of(own: &Own<LoadOptions>, all: &[IpAddr]) -> Vec<String> {
     match own.protocol {
         Protocol::Udp => all.iter().map(at).collect(),
         Protocol::Http => first.map(|addr| format!("http://{addr}/")).collect(),
-        _ => first.collect(),
+        Protocol::TcpStream | Protocol::TcpRr | Protocol::TcpCrr => first.collect(),
     }
 }
 
