@@ -10,7 +10,9 @@ use std::io::Write;
 use std::path::Path;
 
 use rxpath_record::manifest::{Manifest, Status};
-use rxpath_record::run::{EVENTS, MANIFEST, RunError, RunReader, RunWriter};
+use rxpath_record::run::{EVENTS, MANIFEST, RunError, RunReader, RunWriter, parse_manifest};
+use rxpath_record::samples::TrialSamples;
+use serde_json::json;
 use support::{RUN_ID, environment, events, manifest};
 use tempfile::TempDir;
 
@@ -158,6 +160,36 @@ fn damaged_events_are_named_by_line_and_the_others_read() {
         said.iter().any(|p| p.starts_with("events.jsonl: does not have the checksum")),
         "{said:?}"
     );
+}
+
+/// The runs of `testdata/runs` are of the first version too, and have neither hosts nor samples.
+#[test]
+fn hosts_and_samples_of_the_first_version_are_read() {
+    let mut old = serde_json::to_value(manifest()).unwrap();
+    let host = json!({
+        "side": "tx", "device": "eth0", "driver": "igb", "mtu_bytes": 1500, "cpus_count": 8,
+        "clock_ahead_ns": -7, "clock_error_ns": 9, "round_trip_ns": 18, "has_own_namespace": true,
+    });
+    old["hosts"] = json!({ "gen1": host });
+    old["trials"][0]["hosts"] = json!({ "gen1": { "side": "tx", "grade": "A", "noise": [] } });
+    let pair = json!({ "sender": "gen1", "receiver": "sut", "offered_packets": 9 });
+    old["trials"][0]["pairs"] = json!([pair]);
+    let (read, problems) = parse_manifest(&old.to_string());
+    assert_eq!(problems, []);
+    assert_eq!((read.hosts.len(), read.trials.len()), (1, 2));
+    let cost = json!({
+        "cpu_s": 0.1, "span_s": 1.0, "samples_count": 9, "missed_count": 0, "cpus": [1],
+        "unfollowed_sockets_count": 0,
+    });
+    let series = json!({
+        "side": "rx", "entity": "socket0", "metric": "rmem_bytes", "counter": false, "values": [1],
+    });
+    let samples = json!({
+        "trial": 0, "variant": "pinned", "interval_ns": 5, "t_ns": [1], "series": [series],
+        "cost": cost,
+    });
+    let samples: Result<TrialSamples, _> = serde_json::from_value(samples);
+    assert!(samples.is_ok(), "{samples:?}");
 }
 
 /// Replaces `from` by `to` in the manifest of `directory`.
