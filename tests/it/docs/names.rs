@@ -28,6 +28,9 @@ const FOLDERS: [&str; 15] = [
     "tools",
 ];
 
+/// What ARCHITECTURE.md names by the end of its path alone, as `endpoint/wire.rs`: files with these endings, and folders.
+const ENDS: [&str; 6] = [".rs", ".toml", ".txt", ".c", ".h", "/"];
+
 /// Options of other programs, and one that no help lists because rxpath gives it to itself.
 const OTHER_OPTIONS: [&str; 5] =
     ["--call-graph", "--enable-feature", "--outside", "--sender-clock", "--set-string"];
@@ -52,15 +55,19 @@ fn alternatives(word: &str) -> Vec<String> {
     all.split(',').map(|one| format!("{head}{one}{tail}")).collect()
 }
 
+/// Whether a part of a path stands for several names: `NAME.rs` and `hosts-*.sh` do, `README.md` is a name.
+fn stands_for_others(part: &str) -> bool {
+    let capitals = part.chars().filter(char::is_ascii_uppercase).count();
+    part.contains('*') || (capitals > 2 && !part.contains(".md"))
+}
+
+fn is_of_path(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_./-*".contains(c)
+}
+
 /// The file or folder that a word names, where it names one of the repository.
 fn place(word: &str) -> Option<PathBuf> {
-    // `README.md` is a name, `NAME.rs` is not.
-    let is_name = |part: &str| {
-        part.contains(".md") || part.chars().filter(char::is_ascii_uppercase).count() <= 2
-    };
-    let stands_for_others = |part: &str| part.contains('*') || !is_name(part);
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_./-*".contains(c);
-    let (first, _) = word.split_once('/').filter(|_| word.chars().all(plain))?;
+    let (first, _) = word.split_once('/').filter(|_| word.chars().all(is_of_path))?;
     let fixed: Vec<&str> = word.split('/').take_while(|part| !stands_for_others(part)).collect();
     let crates = root().join("crates");
     if FOLDERS.contains(&first) {
@@ -71,12 +78,49 @@ fn place(word: &str) -> Option<PathBuf> {
     }
 }
 
+/// The words of a span, without punctuation behind them.
+fn words(span: &str) -> impl Iterator<Item = String> {
+    let words = span.split_whitespace();
+    words.map(|word| word.trim_end_matches([',', '.', ':', ';', '(', ')'])).flat_map(alternatives)
+}
+
 /// The paths that a span names and that are not there.
 fn missing_paths(span: &str) -> Vec<String> {
-    let words =
-        span.split_whitespace().map(|word| word.trim_end_matches([',', '.', ':', ';', '(', ')']));
-    let all = words.flat_map(alternatives);
-    all.filter(|word| place(word).is_some_and(|path| !path.exists())).collect()
+    words(span).filter(|word| place(word).is_some_and(|path| !path.exists())).collect()
+}
+
+/// The files of the crates, and their folders with `/` behind them; those of tests are left out.
+fn sources() -> Vec<String> {
+    let mut all = Vec::new();
+    let mut folders = vec![root().join("crates")];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if !path.is_dir() {
+                all.push(path.display().to_string());
+            } else if !path.ends_with("tests") {
+                all.push(format!("{}/", path.display()));
+                folders.push(path);
+            }
+        }
+    }
+    all
+}
+
+/// The shortened paths of a span that are not the end of one path alone.
+fn unclear_ends(span: &str, sources: &[String]) -> Vec<String> {
+    let is_end = |word: &String| {
+        place(word).is_none()
+            && word.chars().all(is_of_path)
+            && !word.starts_with('/')
+            && !word.split('/').any(stands_for_others)
+            && ENDS.iter().any(|end| word.ends_with(end))
+    };
+    let fault = |word: String| {
+        let end = format!("/{word}");
+        let count = sources.iter().filter(|path| path.ends_with(&end)).count();
+        (count != 1).then(|| format!("{word}: the end of {count} paths"))
+    };
+    words(span).filter(is_end).filter_map(fault).collect()
 }
 
 /// The names that may stand after `--` and after `make`.
@@ -123,6 +167,15 @@ fn every_name_of_the_documents_is_there() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn every_shortened_path_of_the_architecture_is_that_of_one_file() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (spans, sources) = (quoted(&page), sources());
+    assert!(spans.iter().any(|span| span == "trial/several.rs"), "no path is shortened");
+    let unclear: Vec<String> = spans.iter().flat_map(|span| unclear_ends(span, &sources)).collect();
+    assert!(unclear.is_empty(), "say more of the path:\n{}", unclear.join("\n"));
+}
+
 /// `tools/miri.sh` takes a module that the page names as done, so a name of an earlier place has its tests run again.
 #[test]
 fn every_module_of_the_page_about_miri_is_there() {
@@ -148,6 +201,10 @@ fn a_name_that_is_not_there_is_found() {
     assert!(missing_paths("crates/rxpath/src/cmd/NAME.rs bench/hosts-*.sh").is_empty());
     assert_eq!(missing_paths("docs/SUMMARY.md, docs/NO-SUCH.md"), ["docs/NO-SUCH.md"]);
     assert_eq!(missing_paths("crates/rxpath-{host,no-such}/src"), ["crates/rxpath-no-such/src"]);
+    let sources = ["/x/lab/", "/x/lab/rules.rs", "/x/rules.rs"].map(str::to_owned);
+    assert_eq!(unclear_ends("lab/rules.rs, lab/, NAME.rs /x/y.rs", &sources), [""; 0]);
+    let unclear = ["rules.rs: the end of 2 paths", "no-such.c: the end of 0 paths"];
+    assert_eq!(unclear_ends("rules.rs no-such.c", &sources), unclear);
     let known = Known::read();
     assert_eq!(known.missing("--no-such-option=1").as_deref(), Some("--no-such-option"));
     assert_eq!(known.missing("make no-such").as_deref(), Some("make no-such"));
