@@ -1,5 +1,7 @@
 //! The ledger between two network cards: what the wire lost, what the cards lost, and what is not known.
 
+#[path = "wire/damaged.rs"]
+mod damaged;
 #[path = "wire/egress.rs"]
 mod egress;
 #[path = "wire/segments.rs"]

@@ -13,6 +13,7 @@ use super::Place;
 use super::foreign::{foreign_datagrams_out, foreign_out, foreign_received, narrow};
 use super::input::Link;
 use super::term::Term;
+use super::udp;
 use super::units::{Unit, Units};
 use super::view::View;
 
@@ -41,11 +42,11 @@ pub(super) fn bound(view: View<'_>, units: &Units, terms: &mut [Term]) {
             | Place::Fragments
             | Place::Netfilter
             | Place::NoListener
-            | Place::Checksum
                 if received > 0 =>
             {
                 lost
             }
+            Place::Checksum if received > 0 => lost - udp::damaged_at_sockets(view),
             // Only the drops of the workload's own sockets tell.
             Place::SocketBuffer | Place::UdpMemory | Place::UdpOther
                 if received > 0 && view.input.receiver.socket_drops.is_none() =>

@@ -107,6 +107,16 @@ impl Udp {
     }
 }
 
+/// Datagrams with a wrong checksum that the workload's sockets dropped, at least: as many of their drops as no other counter of
+/// drops at sockets can have. There may be more, because connection tracking verifies checksums before the sockets
+/// (net/netfilter/utils.c `nf_ip_checksum`).
+pub(super) fn damaged_at_sockets(view: View<'_>) -> i64 {
+    let udp = Udp::read(view);
+    let drops = view.input.receiver.socket_drops.iter().flatten().sum::<u64>() as i64;
+    let other = udp.rcvbuf + udp.memory + udp.unnamed();
+    if udp.late { (drops - other).min(udp.checksum).max(0) } else { 0 }
+}
+
 fn no_listener(view: View<'_>, units: &Units) -> Term {
     let name = view.udp_name(PathSide::Rx, "NoPorts");
     let packets = view.get(&name);

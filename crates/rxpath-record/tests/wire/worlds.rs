@@ -35,12 +35,16 @@ struct World {
     elsewhere: i64,
     /// At hooks of the sender's egress: of the workload, of others.
     hooks: [i64; 2],
+    /// With a wrong checksum: of the workload, of others.
+    damaged: [i64; 2],
+    /// The workload's are dropped at its sockets, not before them.
+    damaged_at_sockets: bool,
 }
 
 impl World {
     fn lost(&self) -> i64 {
         let places = self.sending.iter().chain(&self.receiving);
-        places.sum::<i64>() + self.hooks[0] + self.uncounted
+        places.sum::<i64>() + self.hooks[0] + self.damaged[0] + self.uncounted
     }
 
     fn offered(&self) -> i64 {
@@ -55,7 +59,10 @@ impl World {
         said.sender.offered_packets = self.offered() as u64;
         said.sender.sent_packets = self.offered() as u64;
         said.receiver.delivered_packets = self.delivered as u64;
-        said.receiver.socket_drops = Some(vec![self.receiving[3] as u64]);
+        let damaged = if self.damaged_at_sockets { self.damaged[0] } else { 0 };
+        said.receiver.socket_drops = Some(vec![(self.receiving[3] + damaged) as u64]);
+        // So long that the reader verifies the checksum.
+        said.receiver.payload_bytes = Some(173);
         said
     }
 
@@ -86,10 +93,12 @@ impl World {
         ]
     }
 
-    fn came(&self) -> [(&str, i64); 16] {
+    fn came(&self) -> [(&str, i64); 17] {
         let [ring, backlog, refused, socket] = self.receiving;
         let [tcp, others_refused, read, dropped, closed] = self.others;
-        let over_device = self.delivered + refused + socket + self.others.iter().sum::<i64>();
+        let damaged: i64 = self.damaged.iter().sum();
+        let others: i64 = self.others.iter().sum();
+        let over_device = self.delivered + refused + socket + damaged + others;
         let at_ip = over_device + self.elsewhere;
         let backlog = backlog + self.others_in_backlog;
         let at_device = over_device + backlog + self.uncounted + self.arp + self.other_family;
@@ -107,13 +116,14 @@ impl World {
             ("rx/Tcp.InSegs", tcp + self.elsewhere),
             ("rx/other-devices.eno1.rx.packets", self.elsewhere),
             ("rx/Udp.InDatagrams", self.delivered + read),
-            ("rx/Udp.InErrors", socket + dropped),
+            ("rx/Udp.InErrors", socket + dropped + damaged),
+            ("rx/Udp.InCsumErrors", damaged),
             ("rx/Udp.RcvbufErrors", socket + dropped),
             ("rx/Udp.NoPorts", closed),
         ]
     }
 
-    fn truth(&self) -> [(Place, i64); 10] {
+    fn truth(&self) -> [(Place, i64); 11] {
         let [qdisc, device, network] = self.sending;
         let [ring, backlog, refused, socket] = self.receiving;
         [
@@ -125,6 +135,7 @@ impl World {
             (Place::Backlog, backlog),
             (Place::Ip, refused),
             (Place::SocketBuffer, socket),
+            (Place::Checksum, self.damaged[0]),
             (Place::NoListener, 0),
             (Place::Netfilter, 0),
         ]
@@ -146,8 +157,9 @@ fn world() -> impl Strategy<Value = World> {
         prop::array::uniform3(count()),
         prop::array::uniform5(count()),
         prop::array::uniform2(count()),
+        (prop::array::uniform2(count()), any::<bool>()),
     );
-    (ours, others).prop_map(|(ours, (others, shares, others_out, more, hooks))| {
+    (ours, others).prop_map(|(ours, (others, shares, others_out, more, hooks, damaged))| {
         let (delivered, sending, receiving, uncounted, tail) = ours;
         let [others_in_qdisc, arp, other_family, full, elsewhere] = more;
         // The assumption: ring and backlog lost no more of others than they passed.
@@ -169,6 +181,8 @@ fn world() -> impl Strategy<Value = World> {
             full,
             elsewhere,
             hooks,
+            damaged: damaged.0,
+            damaged_at_sockets: damaged.1,
         };
         World { tail: (world.lost() as f64 * tail) as i64, ..world }
     })
