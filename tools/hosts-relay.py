@@ -1,13 +1,14 @@
 """A wire between two network namespaces: a TAP device in each, and this program between them.
 
-It can hold frames, for a time that differs by direction, and drop datagrams of a load. Frames stay in order. What it counted is the
-truth of what a wire lost: this kernel may have no netem, and netem's own counters are not those of one load.
+It can hold frames, for a time that differs by direction, and drop or corrupt datagrams of a load. Frames stay in order. What it
+counted is the truth of what a wire lost: this kernel may have no netem, and netem's own counters are not those of one load.
 
-Usage: hosts-relay.py NETNS DEVICE NETNS DEVICE [--out US] [--back US] [--jitter US] [--port PORT --frame BYTES [--drop N --first COUNT]]
-[--counts FILE]. --out is the time from the first device to the second, --jitter the most that is added to both, another for each frame.
+Usage: hosts-relay.py NETNS DEVICE NETNS DEVICE [--out US] [--back US] [--jitter US] [--port PORT --frame BYTES [--drop N] [--corrupt N]
+[--first COUNT]] [--counts FILE]. --out is the time from the first device to the second, --jitter the most that is added to both, another for each frame.
 A load is UDP over IPv4 to --port in frames of --frame bytes, from the first device to the second; one without a frame for a second is
-a new one. Of its first COUNT frames each N-th is dropped. FILE is written ten times a second: frames of all loads that came, were
-dropped, and were taken by the second device. Ends when it is killed; the devices go with it.
+a new one. Of its first COUNT frames each N-th is dropped, or gets another last byte, so that its UDP checksum is wrong. FILE is written
+ten times a second: frames of all loads that came, were dropped or corrupted, and were taken by the second device. Corrupted ones are
+among those taken. Ends when it is killed, and when a frame to corrupt has no right checksum; the devices go with it.
 """
 
 import argparse
@@ -60,6 +61,25 @@ def port_of(frame):
     return int.from_bytes(frame[at + 2:at + 4], "big")
 
 
+def has_checksum(frame):
+    """Whether a datagram over IPv4 has a right UDP checksum. A kernel may leave it to a card, or send none."""
+    at, end = 14 + (frame[14] & 15) * 4, 14 + int.from_bytes(frame[16:18], "big")
+    datagram = frame[at:end]
+    # The addresses, the protocol and the length are summed too (RFC 768).
+    summed = frame[26:34] + struct.pack("!HH", 17, len(datagram)) + datagram + bytes(len(datagram) % 2)
+    # The sum of a right one is 0xffff in ones' complement.
+    is_right = sum(struct.unpack(f"!{len(summed) // 2}H", summed)) % 0xFFFF == 0
+    return is_right and datagram[6:8] != bytes(2)
+
+
+def corrupted(frame):
+    """The frame with another last byte of its datagram. Only a checksum that was right shows that to the receiver."""
+    if not has_checksum(frame):
+        sys.exit("hosts-relay: a datagram has no right UDP checksum: its receiver would not see that it is corrupted")
+    last = 14 + int.from_bytes(frame[16:18], "big") - 1
+    return frame[:last] + bytes([frame[last] ^ 0xFF]) + frame[last + 1:]
+
+
 class Relay:
     """Two devices, and the frames that are held between them."""
 
@@ -71,19 +91,27 @@ class Relay:
         self.last_ns = [0, 0]
         self.held = []
         self.number = 0
-        self.counts = collections.Counter(came=0, dropped=0, taken=0)
+        self.counts = collections.Counter(came=0, dropped=0, corrupted=0, taken=0)
         self.of_load, self.load_ns, self.written_ns = 0, 0, 0
 
-    def is_dropped(self, frame, now):
-        """Counts a frame of the load."""
+    def through(self, frame, now):
+        """Counts a frame of the load: what goes on of it, None if it is dropped."""
         if now - self.load_ns > PAUSE_NS:
             self.of_load = 0
         self.load_ns = now
         self.of_load += 1
         self.counts["came"] += 1
-        drops = self.words.drop and self.of_load <= self.words.first and self.of_load % self.words.drop == 0
-        self.counts["dropped"] += bool(drops)
-        return drops
+        if self.is_each(self.words.drop):
+            self.counts["dropped"] += 1
+            return None
+        if self.is_each(self.words.corrupt):
+            self.counts["corrupted"] += 1
+            return corrupted(frame)
+        return frame
+
+    def is_each(self, n):
+        """Whether the last frame is an n-th of the first ones."""
+        return n > 0 and self.of_load <= self.words.first and self.of_load % n == 0
 
     def take(self, side):
         """Takes what a device has."""
@@ -98,7 +126,9 @@ class Relay:
                 return
             now = time.monotonic_ns()
             is_load = side == 0 and len(frame) == self.words.frame and port_of(frame) == self.words.port
-            if is_load and self.is_dropped(frame, now):
+            if is_load:
+                frame = self.through(frame, now)
+            if frame is None:
                 continue
             jitter = random.randrange(self.words.jitter * 1000 + 1)
             self.last_ns[side] = max(self.last_ns[side], now + self.holds_ns[side] + jitter)
@@ -141,7 +171,7 @@ def main():
     reader = argparse.ArgumentParser(usage=__doc__)
     for name in "netns1", "device1", "netns2", "device2":
         reader.add_argument(name)
-    for option in "--out", "--back", "--jitter", "--port", "--frame", "--drop", "--first":
+    for option in "--out", "--back", "--jitter", "--port", "--frame", "--drop", "--corrupt", "--first":
         reader.add_argument(option, type=int, default=0)
     reader.add_argument("--counts")
     Relay(reader.parse_args()).run()
