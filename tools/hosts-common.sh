@@ -41,6 +41,7 @@ hosts_begin() {
 	trap 'exit 130' INT # the shell would end without the other trap
 	trap 'exit 143' TERM
 	hosts_dir=$(mktemp -d -p /var/tmp rxpath-hosts.XXXXXX)
+	hosts_inventory=$hosts_dir/lab.toml
 	ssh-keygen -q -t ed25519 -N "" -f "$hosts_dir/id"
 	ssh-keygen -q -t ed25519 -N "" -f "$hosts_dir/host"
 	cat >"$hosts_dir/sshd_config" <<-END
@@ -289,12 +290,12 @@ hosts_rxpath() {
 		sh "$host_sh" "$hosts_dir/rxpath" "$@"
 }
 
-# hosts_run WORDS...: `rxpath run WORDS` between the hosts, into $hosts_dir/runs. Exit 1 unless it ends with 0, or with 4: one
+# hosts_run WORDS...: `rxpath run WORDS` between the hosts of $hosts_inventory, into $hosts_dir/runs. Exit 1 unless it ends with 0, or with 4: one
 # variant is not enough to compare, and foreign load counts, because hosts with PID namespaces of their own do not know that they
 # are one machine.
 hosts_run() {
 	now=0
-	hosts_rxpath run "$@" --hosts "$hosts_dir/lab.toml" --out "$hosts_dir/runs" --keep-noisy \
+	hosts_rxpath run "$@" --hosts "$hosts_inventory" --out "$hosts_dir/runs" --keep-noisy \
 		>"$hosts_dir/said" 2>"$hosts_dir/errors" || now=$?
 	case $now in
 	0 | 4) ;;
