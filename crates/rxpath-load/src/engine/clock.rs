@@ -1,22 +1,16 @@
 //! Clocks, read through the vDSO.
 
+use std::time::Duration;
+
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
+
 pub use rxpath_host::read::clock::{monotonic_ns as now_ns, realtime_ns};
 
 /// Sleeps until this instant of `CLOCK_MONOTONIC`; returns early when a signal comes.
 pub fn sleep_until(t_ns: u64) {
-    let time = libc::timespec {
-        tv_sec: (t_ns / 1_000_000_000) as libc::time_t,
-        tv_nsec: (t_ns % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: `time` is a valid timespec, and no remainder is asked for.
-    unsafe {
-        libc::clock_nanosleep(
-            libc::CLOCK_MONOTONIC,
-            libc::TIMER_ABSTIME,
-            &raw const time,
-            std::ptr::null_mut(),
-        );
-    }
+    let time = TimeSpec::from_duration(Duration::from_nanos(t_ns));
+    let _ = clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &time);
 }
 
 /// The variable that names the host of an experiment.

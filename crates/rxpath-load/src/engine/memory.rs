@@ -17,9 +17,10 @@ pub(crate) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Zeroed pages of this process.
+    /// Zeroed pages of this process, all there at once: no first use meets a page fault.
     pub(crate) fn anonymous(bytes: usize) -> io::Result<Self> {
-        Self::map((-1, 0), bytes, BOTH, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS)
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        Self::map((-1, 0), bytes, BOTH, flags)
     }
 
     /// Pages of a descriptor's memory from `offset` on.

@@ -5,6 +5,8 @@ use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Duration;
 
+use nix::sys::socket::{SockFlag, accept4};
+
 use crate::engine::socket::Socket;
 
 /// `SO_MAX_PACING_RATE` (include/uapi/asm-generic/socket.h).
@@ -47,18 +49,7 @@ impl Socket {
     /// (accept(2)).
     #[inline]
     pub fn accept(&self) -> io::Result<Self> {
-        // SAFETY: no address is asked for.
-        let fd = unsafe {
-            libc::accept4(
-                self.fd(),
-                std::ptr::null_mut(),
-                std::ptr::null_mut(),
-                libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
-            )
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let fd = accept4(self.fd(), SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK)?;
         // SAFETY: `fd` was just opened and nobody else owns it.
         Ok(Self::from(unsafe { OwnedFd::from_raw_fd(fd) }))
     }

@@ -4,11 +4,9 @@
 //! its blocks. A completion returns a token that only completions create and that is consumed when released: a
 //! [`Filled`] buffer, which the kernel does not write to meanwhile, and an accepted [`Socket`].
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,6 +15,7 @@ use io_uring::types::{self, BufRingEntry, CancelBuilder, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::LoadError;
+use crate::engine::memory::Memory;
 use crate::engine::socket::Socket;
 
 /// What completions of [`Uring::accept`] have as their `data`; no other order may have it.
@@ -110,10 +109,11 @@ impl Uring {
             .map_err(refused(
                 "io_uring with deferred task work, Linux 6.1; kernel.io_uring_disabled must allow it",
             ))?;
-        let buffers = Buffers::new(shape.buffers, shape.buffer_bytes);
+        let buffers = Buffers::new(shape.buffers, shape.buffer_bytes)
+            .map_err(|e| LoadError::io("mmap", e))?;
         // SAFETY: the entries are aligned to a page and live until after the ring is gone (the order of the fields).
         unsafe {
-            let at = buffers.entries.as_ptr() as u64;
+            let at = buffers.entries.start() as u64;
             ring.submitter().register_buf_ring_with_flags(at, shape.buffers, GROUP, 0)
         }
         .map_err(refused("provided buffers, Linux 5.19"))?;
@@ -283,38 +283,25 @@ impl AsRawFd for Uring {
 /// A ring of provided buffers. **Source** `struct io_uring_buf_ring`, include/uapi/linux/io_uring.h.
 #[derive(Debug)]
 struct Buffers {
-    entries: NonNull<BufRingEntry>,
-    layout: Layout,
-    data: NonNull<u8>,
-    data_layout: Layout,
+    /// The entries; the kernel pins whole pages.
+    entries: Memory,
+    data: Memory,
     count: u16,
     size: usize,
     tail: u16,
 }
 
-// SAFETY: the memory belongs to this struct alone.
-unsafe impl Send for Buffers {}
-
-/// Alignment of the entries: the kernel pins whole pages.
-const PAGE: usize = 4096;
-
-fn memory(layout: Layout) -> NonNull<u8> {
-    // SAFETY: no layout here has a size of zero.
-    let memory = unsafe { alloc_zeroed(layout) };
-    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
-}
-
 impl Buffers {
-    fn new(count: u16, size: usize) -> Self {
+    fn new(count: u16, size: usize) -> io::Result<Self> {
         let count = count.clamp(1, 1 << 15).next_power_of_two();
         let size = size.clamp(64, 1 << 20);
-        let of = |bytes| {
-            Layout::from_size_align(bytes, PAGE).unwrap_or_else(|_| Layout::new::<[u8; PAGE]>())
-        };
-        let layout = of(usize::from(count) * size_of::<BufRingEntry>());
-        let data_layout = of(usize::from(count) * size);
-        let (entries, data) = (memory(layout).cast(), memory(data_layout));
-        Self { entries, layout, data, data_layout, count, size, tail: 0 }
+        let entries = Memory::anonymous(usize::from(count) * size_of::<BufRingEntry>())?;
+        let data = Memory::anonymous(usize::from(count) * size)?;
+        Ok(Self { entries, data, count, size, tail: 0 })
+    }
+
+    fn first_entry(&self) -> *mut BufRingEntry {
+        self.entries.start().cast()
     }
 
     /// The first bytes of a buffer.
@@ -325,7 +312,7 @@ impl Buffers {
     unsafe fn bytes(&self, id: u16, len: usize) -> &[u8] {
         let at = usize::from(id % self.count) * self.size;
         // SAFETY: the buffer lies within `data`, which was zeroed at first, and the caller keeps the kernel away.
-        unsafe { std::slice::from_raw_parts(self.data.as_ptr().add(at), len.min(self.size)) }
+        unsafe { std::slice::from_raw_parts(self.data.start().add(at), len.min(self.size)) }
     }
 
     fn put(&mut self, id: u16) {
@@ -334,8 +321,8 @@ impl Buffers {
         // SAFETY: slot and buffer lie within their memory; the kernel reads an entry only behind the tail, which
         // `show` moves. Only address, length and id are written: the tail shares the first entry's last field.
         unsafe {
-            let entry = &mut *self.entries.as_ptr().add(slot);
-            entry.set_addr(self.data.as_ptr().add(usize::from(id) * self.size) as u64);
+            let entry = &mut *self.first_entry().add(slot);
+            entry.set_addr(self.data.start().add(usize::from(id) * self.size) as u64);
             entry.set_len(self.size as u32);
             entry.set_bid(id);
         }
@@ -345,18 +332,8 @@ impl Buffers {
     fn show(&mut self) {
         // SAFETY: the tail lies in the first entry; the kernel reads it concurrently, hence the atomic store.
         unsafe {
-            let tail = BufRingEntry::tail(self.entries.as_ptr()).cast::<AtomicU16>();
+            let tail = BufRingEntry::tail(self.first_entry()).cast::<AtomicU16>();
             (*tail).store(self.tail, Ordering::Release);
-        }
-    }
-}
-
-impl Drop for Buffers {
-    fn drop(&mut self) {
-        // SAFETY: allocated by `memory` with these layouts, and dropped once.
-        unsafe {
-            dealloc(self.entries.as_ptr().cast(), self.layout);
-            dealloc(self.data.as_ptr(), self.data_layout);
         }
     }
 }
@@ -369,7 +346,7 @@ mod tests {
     fn entries(buffers: &Buffers) -> Vec<(u64, u32, u16)> {
         let entry = |slot: usize| {
             // SAFETY: the entry lies within its memory, and no kernel knows of it.
-            let entry = unsafe { &*buffers.entries.as_ptr().add(slot) };
+            let entry = unsafe { &*buffers.first_entry().add(slot) };
             (entry.addr(), entry.len(), entry.bid())
         };
         (0..usize::from(buffers.count)).map(entry).collect()
@@ -377,12 +354,12 @@ mod tests {
 
     #[test]
     fn buffers_lie_side_by_side_and_come_back_at_the_tail() {
-        let mut buffers = Buffers::new(4, 64);
+        let mut buffers = Buffers::new(4, 64).unwrap();
         for id in 0..4 {
             buffers.put(id);
         }
         buffers.show();
-        let data = buffers.data.as_ptr() as u64;
+        let data = buffers.data.start() as u64;
         let all: Vec<_> = (0..4u16).map(|id| (data + 64 * u64::from(id), 64, id)).collect();
         assert_eq!(entries(&buffers), all);
         // Whatever number comes back, it is one of ours.
