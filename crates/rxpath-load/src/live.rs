@@ -37,18 +37,14 @@ fn least(index: usize) -> u64 {
 }
 
 impl Default for LiveTimes {
+    /// An empty one; all its memory is taken here.
     fn default() -> Self {
-        Self::new()
+        let counts = (0..=index(LONGEST_NS)).map(|_| Counter::default()).collect();
+        Self { counts, clipped: Counter::default() }
     }
 }
 
 impl LiveTimes {
-    /// An empty one; all its memory is taken here.
-    pub fn new() -> Self {
-        let counts = (0..=index(LONGEST_NS)).map(|_| Counter::default()).collect();
-        Self { counts, clipped: Counter::default() }
-    }
-
     /// Records a time; only the owning thread may. Over a minute it counts as clipped.
     #[inline]
     pub fn record(&self, ns: u64) {
@@ -112,7 +108,7 @@ mod tests {
         fn it_is_the_histogram_of_the_same_times(
             times in proptest::collection::vec(0u64..LONGEST_NS, 0..100), small in 0u64..5000,
         ) {
-            let live = LiveTimes::new();
+            let live = LiveTimes::default();
             let mut want = Histogram::of_times();
             for ns in times.into_iter().chain([small]) {
                 live.record(ns);
@@ -135,7 +131,7 @@ mod tests {
 
     #[test]
     fn new_times_are_those_of_all_threads_since_the_last_reading() {
-        let threads = [LiveTimes::new(), LiveTimes::new()];
+        let threads = [LiveTimes::default(), LiveTimes::default()];
         let new = NewTimes::default();
         threads[0].record(100);
         threads[1].record(200);
@@ -148,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_reading_holds_what_is_new_and_long_times_are_clipped() {
-        let live = LiveTimes::new();
+        let live = LiveTimes::default();
         live.record(100);
         let (first, before) = live.since(&[]);
         live.record(u64::MAX);

@@ -25,6 +25,13 @@ pub struct Histogram {
 #[error("histogram: {0}")]
 pub struct HistogramError(String);
 
+impl Default for Histogram {
+    /// As [`Histogram::of_times`].
+    fn default() -> Self {
+        Self::of_times()
+    }
+}
+
 impl Histogram {
     /// An empty histogram of 1 ns to `highest_ns`; all its memory is taken and written here, so recording meets no page fault.
     pub fn up_to(highest_ns: u64) -> Result<Self, HistogramError> {

@@ -30,15 +30,12 @@ pub enum CloseReason {
     Error,
 }
 
-/// Most events per wait with an own histogram bucket.
-pub const MOST_EVENTS: u64 = 65_536;
-
 /// All reasons, each at its number.
 const REASONS: [&str; 8] =
     ["peer", "cut", "asked", "refused", "idle", "slow", "not-reading", "error"];
 
 /// Counters of one thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Counts {
     /// Replies written whole, by kind.
     pub done: [u64; KINDS],
@@ -65,30 +62,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub fn new() -> Self {
-        Self {
-            done: [0; KINDS],
-            received_bytes: 0,
-            sent_bytes: 0,
-            accepted: 0,
-            open_max: 0,
-            closed: [0; REASONS.len()],
-            pauses: BTreeMap::new(),
-            accept_errors: BTreeMap::new(),
-            calls: 0,
-            waits: 0,
-            empty_waits: 0,
-            wait_ns: 0,
-            empty_wait_ns: 0,
-            at_last: (0, 0),
-            events: Histogram::up_to(MOST_EVENTS).unwrap_or_else(|_| Histogram::of_times()),
-            latency: Histogram::of_times(),
-            napi: (0, 0),
-            first_ns: 0,
-            last_ns: 0,
-        }
-    }
-
     /// A wait that began at `before_ns` and ended now.
     #[inline]
     pub fn waited(&mut self, before_ns: u64, now_ns: u64, events: usize) {
@@ -174,7 +147,7 @@ mod tests {
 
     #[test]
     fn waits_before_the_first_request_are_no_work() {
-        let mut counts = Counts::new();
+        let mut counts = Counts::default();
         counts.waited(0, 1_000_000, 1);
         counts.answered(1, 1_000_000, 1_005_000);
         counts.waited(1_005_000, 1_006_000, 0);
@@ -193,7 +166,7 @@ mod tests {
 
     #[test]
     fn every_reason_has_a_name() {
-        let mut counts = Counts::new();
+        let mut counts = Counts::default();
         counts.closed(CloseReason::Error);
         counts.closed(CloseReason::Peer);
         assert_eq!(counts.closed_by_reason().collect::<Vec<_>>(), [("peer", 1), ("error", 1)]);

@@ -10,7 +10,6 @@ use crate::LoadError;
 use crate::engine::epoll::{BusyParams, Epoll};
 use crate::engine::listen;
 use crate::engine::socket::Socket;
-use crate::http::serve::count::MOST_EVENTS;
 use crate::http::serve::options::{
     BusyPoll, BusyPollSettings, Engine, ServeOptions, ServeSettings, Sockets,
 };
@@ -24,6 +23,8 @@ use crate::tcp::socket::{SocketOptions, SocketSettings};
 const RESERVED: u64 = 32;
 /// Default limit of open connections: their kernel memory is the bound of a host.
 const MOST_CONNECTIONS: u64 = 1_000_000;
+/// Most events of one wait.
+const MOST_EVENTS: usize = 65_536;
 /// Shortest and longest `--max-request`.
 const REQUEST_BYTES: std::ops::RangeInclusive<usize> = 64..=1024 * 1024;
 /// Packets per poll above which the kernel wants `CAP_NET_ADMIN`. **Source** `NAPI_POLL_WEIGHT`.
@@ -58,7 +59,7 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
     // Its epoll set or ring, and a listener of its own.
     options.threads.check("serve", 1 + u64::from(options.sockets == Sockets::Reuseport))?;
-    if !(1..=MOST_EVENTS as usize).contains(&options.events) {
+    if !(1..=MOST_EVENTS).contains(&options.events) {
         let what = format!("--events {}: 1 to {MOST_EVENTS} per wait", options.events);
         return bad(what, "1000 suits most servers");
     }

@@ -90,7 +90,7 @@ impl WorkerState {
             usage: UsageMeter::new(start.cpu),
             connections: Slab::default(),
             scratch: Scratch::new(rules),
-            counts: Counts::new(),
+            counts: Counts::default(),
             now_ns: clock::now_ns(),
             paused_until_ns: None,
             sweep_at: 0,

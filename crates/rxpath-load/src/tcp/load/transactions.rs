@@ -72,7 +72,7 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
         let settings = settle::<SINGLE>(&options, &session, &probe, &mut warnings)?;
         drop(probe);
         let pool = Pool::new("rx-load", &common.threads);
-        let live = (0..common.threads.count).map(|_| LiveTimes::new()).collect();
+        let live = (0..common.threads.count).map(|_| LiveTimes::default()).collect();
         let mut client = Self {
             settings,
             warnings,

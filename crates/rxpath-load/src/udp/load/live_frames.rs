@@ -2,7 +2,6 @@
 //!
 //! It takes the place of the send loop (`worker`): schedule, sequence numbers and counters are the program's.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rxpath_bpf::live_frames::{FrameCounts, FrameFlow as KernelFlow, FrameSender, LiveFrames};
@@ -193,16 +192,12 @@ fn report(
             ..ThreadResult::default()
         },
         target: target.unwrap_or(counts.offered),
-        refused: 0,
-        hidden: 0,
-        errors: BTreeMap::new(),
         lateness,
-        xdp: None,
-        streams: Vec::new(),
         frames: Some(FramesLedger {
             offered_packets: counts.offered,
             taken_packets: counts.taken,
             refused_packets: counts.refused,
         }),
+        ..Report::default()
     })
 }

@@ -89,13 +89,6 @@ pub struct LoadOptions {
     pub clock_id: Option<u16>,
 }
 
-impl Default for LoadOptions {
-    /// As [`LoadOptions::new`], to no destination.
-    fn default() -> Self {
-        Self::new(Vec::new())
-    }
-}
-
 impl LoadOptions {
     /// The clock as the headers name it.
     pub fn clock(&self) -> u16 {

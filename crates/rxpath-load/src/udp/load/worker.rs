@@ -30,7 +30,7 @@ pub(super) struct Plan<F> {
 }
 
 /// What a worker saw.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
     pub(super) target: u64,
@@ -306,7 +306,7 @@ mod tests {
     fn noting_how_late_a_send_is_waits_for_no_page() {
         let mut pool = Pool::new("test", &Threads::default());
         let work = |start: &Start| -> Result<i64, LoadError> {
-            let options = LoadOptions { rate_pps: Some(1_000), ..LoadOptions::default() };
+            let options = LoadOptions { rate_pps: Some(1_000), ..LoadOptions::new(Vec::new()) };
             let plan = Plan { flows: Vec::new(), streams: Vec::new(), options, messages: 0 };
             let mut sender = Sender::<UdpSockets>::new(plan, start)?;
             start.ready();

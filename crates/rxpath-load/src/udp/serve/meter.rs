@@ -8,7 +8,7 @@ use crate::udp::tracker::Tracker;
 use rxpath_stats::Histogram;
 
 /// Counts, checks and times the datagrams of one thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Meter {
     pub(super) tracker: Tracker,
     pub(super) delay: Histogram,
@@ -32,18 +32,8 @@ impl Meter {
         let own = SenderClock { id: clock::identity(), ..SenderClock::default() };
         let clocks: Vec<SenderClock> = senders.iter().copied().chain([own]).collect();
         let work_steps = if work_ns > 0 { Spinner::calibrate().steps(work_ns) } else { 0 };
-        Self {
-            tracker: Tracker::default(),
-            delay: Histogram::of_times(),
-            wait: Histogram::of_times(),
-            unnumbered: 0,
-            early: 0,
-            clock: own,
-            margin_ns: margin_ns(senders),
-            clocks,
-            work_steps,
-            pending: (0, 0),
-        }
+        let margin_ns = margin_ns(senders);
+        Self { clock: own, clocks, margin_ns, work_steps, ..Self::default() }
     }
 
     /// One datagram, read at `now_ns`.

@@ -31,7 +31,7 @@ pub(super) struct Plan {
 }
 
 /// What a worker saw.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
     pub(super) meter: Meter,

@@ -38,18 +38,11 @@ pub(super) struct ClientThread<'a> {
 }
 
 /// The histograms of a thread that nobody reads while it runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Times {
     /// Begun to complete; empty without a schedule, where it is the response time.
     pub(super) service: Histogram,
     pub(super) connect: Histogram,
-}
-
-impl Default for Times {
-    fn default() -> Self {
-        let empty = Histogram::of_times;
-        Self { service: empty(), connect: empty() }
-    }
 }
 
 /// A transaction in flight.

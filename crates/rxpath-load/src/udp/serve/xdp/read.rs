@@ -145,6 +145,5 @@ pub(super) fn watch(program: &XdpReceive, start: &Start) -> Result<Report, LoadE
         }
     }
     let thread = ThreadResult::of_reader(usage, tally, 0);
-    let (meter, xdp) = (Meter::new(0, &[]), Statistics::default());
-    Ok(Report { thread, meter, truncated: 0, reads: 0, truesize: None, xdp })
+    Ok(Report { thread, ..Report::default() })
 }
