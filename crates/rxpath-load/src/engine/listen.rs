@@ -93,10 +93,15 @@ pub fn descriptors_for(option: &str, connections: usize, others: usize) -> Resul
     Err(LoadError::usage(what, hint))
 }
 
-/// The name of an errno, such as `ECONNRESET`.
+/// The name of an errno, such as `ECONNRESET`; `EOF` for a stream that ended early, `EPROTO` for bytes that do not belong
+/// there.
 pub fn errno_name(error: &io::Error) -> String {
-    let name = |raw| format!("{:?}", nix::errno::Errno::from_raw(raw));
-    error.raw_os_error().map_or_else(|| error.to_string(), name)
+    match (error.raw_os_error(), error.kind()) {
+        (Some(raw), _) => format!("{:?}", nix::errno::Errno::from_raw(raw)),
+        (None, ErrorKind::UnexpectedEof) => "EOF".into(),
+        (None, ErrorKind::InvalidData) => "EPROTO".into(),
+        (None, _) => error.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -322,12 +322,7 @@ impl<'a> Worker<'a> {
 
     fn close(&mut self, key: u64, error: Option<&io::Error>) {
         let Some(connection) = self.connections.remove(key) else { return };
-        let name = error.map(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => "EOF".into(),
-            ErrorKind::InvalidData => "EPROTO".into(),
-            _ => errno_name(error),
-        });
-        self.plan.server.leave(&connection, self.start.index, name);
+        self.plan.server.leave(&connection, self.start.index, error.map(errno_name));
         self.tally.connections.set(self.tally.connections.get().saturating_sub(1));
         // Closing the last descriptor takes it out of epoll.
         drop(connection);

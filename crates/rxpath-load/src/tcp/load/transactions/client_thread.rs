@@ -1,7 +1,7 @@
 //! What a thread of transactions keeps: times, errors, the schedule, the end.
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
+use std::io;
 
 use rxpath_stats::Histogram;
 
@@ -162,11 +162,7 @@ impl<'a> ClientThread<'a> {
     /// Something failed that ends a connection.
     #[cold]
     pub(super) fn failed(&mut self, step: &'static str, error: &io::Error) {
-        let name = match error.kind() {
-            ErrorKind::UnexpectedEof => "EOF".into(),
-            _ => errno_name(error),
-        };
-        *self.errors.entry((step, name)).or_default() += 1;
+        *self.errors.entry((step, errno_name(error))).or_default() += 1;
         let now_ns = clock::now_ns();
         if self.failing_since_ns == 0 {
             self.failing_since_ns = now_ns;

@@ -103,10 +103,7 @@ impl PersistentConn {
     }
 
     fn lose(&mut self, step: &'static str, error: &io::Error, client_thread: &mut ClientThread) {
-        self.error = Some(match error.kind() {
-            ErrorKind::UnexpectedEof => "EOF".into(),
-            _ => errno_name(error),
-        });
+        self.error = Some(errno_name(error));
         if self.owed > 0 || self.need > 0 {
             client_thread.lost();
         }
