@@ -36,10 +36,6 @@ pub trait WorkloadHandle {
     fn new_times(&self) -> Option<(&'static str, Histogram)> {
         None
     }
-    /// Ids of the worker threads.
-    fn tids(&self) -> Vec<i32> {
-        self.shared().tids()
-    }
     /// Starts the workers at this instant of `CLOCK_MONOTONIC`; a past one means now.
     ///
     /// A server serves from its opening on, so that no packet waits for this: there it does nothing.
@@ -54,25 +50,9 @@ pub trait WorkloadHandle {
     fn seen(&self) -> u64 {
         self.done()
     }
-    /// When the first worker began after the order to start; a server serves from its opening on, and never says so.
-    fn began_ns(&self) -> Option<u64> {
-        self.shared().began_ns()
-    }
-    /// The instant of the first datagram, request or byte, when there was one.
-    fn first_ns(&self) -> Option<u64> {
-        self.shared().first_ns()
-    }
     /// End of the time that the result's rate covers: the last datagram, request or byte so far.
     fn last_ns(&self) -> Option<u64> {
         self.shared().last_ns()
-    }
-    /// Tells the workers to stop; returns at once.
-    fn stop(&self) {
-        self.shared().stop();
-    }
-    /// Whether all workers have come to their end.
-    fn is_done(&self) -> bool {
-        self.shared().all_done()
     }
 }
 

@@ -36,7 +36,7 @@ fn run(serve: ServeOptions, load: impl FnOnce(&mut LoadOptions)) -> (LoadResult,
     load(&mut options);
     let mut load = Load::open(options).unwrap();
     load.start(clock::now_ns());
-    until("end of the sender", || load.is_done());
+    until("end of the sender", || load.shared().all_done());
     let sent = named(load.finish().unwrap());
     // Loopback delivers inside of the send call: what was sent is queued, read or dropped by now.
     let delivered = named(serve.finish().unwrap());
@@ -247,7 +247,7 @@ fn nobody_listening_is_retried_and_never_counted_as_offered() {
     options.rate_pps = Some(20_000);
     let mut load = Load::open(options).unwrap();
     load.start(clock::now_ns());
-    until("end of the sender", || load.is_done());
+    until("end of the sender", || load.shared().all_done());
     let finished = load.finish().unwrap();
     let result = &finished.result;
     assert_eq!(

@@ -194,7 +194,8 @@ impl<'a, W: Shown> Conductor<'a, W> {
             for warning in self.workload.warnings() {
                 Self::line(&StreamLine::Warning(warning.clone()))?;
             }
-            Self::line(&StreamLine::Ready { pid: std::process::id(), tids: self.workload.tids() })?;
+            let tids = self.workload.shared().tids();
+            Self::line(&StreamLine::Ready { pid: std::process::id(), tids })?;
         } else if !self.args.format.is_json() {
             output::text(&self.workload.settings_text())?;
         }
@@ -232,7 +233,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
                 }
             }
             self.say_began()?;
-            if self.workload.is_done() || self.is_over() {
+            if self.workload.shared().all_done() || self.is_over() {
                 return Ok(if self.args.control { Why::Order } else { Why::Itself });
             }
             if clock::now_ns() >= self.next_tick_ns {
@@ -246,7 +247,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
 
     /// Tells a parent once when the work began: its order may have come late.
     fn say_began(&mut self) -> anyhow::Result<()> {
-        let Some((at_ns, t_ns)) = self.ordered_ns.zip(self.workload.began_ns()) else {
+        let Some((at_ns, t_ns)) = self.ordered_ns.zip(self.workload.shared().began_ns()) else {
             return Ok(());
         };
         self.ordered_ns = None;
@@ -275,7 +276,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
     /// The time at which the run ends, where it is known.
     fn end_ns(&self) -> Option<u64> {
         let begun = (!self.ends.waits).then_some(self.begun_ns);
-        let from = self.workload.first_ns().or(begun);
+        let from = self.workload.shared().first_ns().or(begun);
         let own = from.zip(self.ends.after_first_ns);
         let own = own.map(|(from, length)| from.saturating_add(length));
         own.into_iter().chain(self.ends.until_ns).min()
@@ -283,7 +284,7 @@ impl<'a, W: Shown> Conductor<'a, W> {
 
     fn is_over(&mut self) -> bool {
         let now = clock::now_ns();
-        let first = self.workload.first_ns();
+        let first = self.workload.shared().first_ns();
         if let (Some(warmup), Some(first), None) = (self.args.warmup, first, self.warm)
             && now >= first + warmup.0
         {
