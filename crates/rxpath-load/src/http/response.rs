@@ -180,7 +180,8 @@ impl ResponseReader {
                         return Ok(Fed::More);
                     }
                     if let Some(start) = start {
-                        known.learn_whole(&bytes[start..at + skipped.bytes], self.reply);
+                        let whole = &bytes[start..at + skipped.bytes];
+                        known.learn(whole, whole.len() as u64, self.reply);
                     }
                     skipped.bytes
                 }

@@ -55,7 +55,10 @@ pub enum Kind {
     Single,
 }
 
-/// How bytes are handed to the kernel.
+/// All kinds, each at its number in a preamble.
+const KINDS: [Kind; 4] = [Kind::Control, Kind::Stream, Kind::Transactions, Kind::Single];
+
+/// How bytes are handed to the kernel; in a preamble by the number of the variant.
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -117,21 +120,13 @@ impl Preamble {
         let flag = |on, bit| if on { bit } else { 0 };
         bytes[..6].copy_from_slice(&MAGIC);
         bytes[6..8].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[8] = match self.kind {
-            Kind::Control => 0,
-            Kind::Stream => 1,
-            Kind::Transactions => 2,
-            Kind::Single => 3,
-        };
+        bytes[8] = self.kind as u8;
         bytes[9] = flag(self.client_sends, CLIENT_SENDS)
             | flag(self.server_sends, SERVER_SENDS)
             | flag(self.verify, VERIFY)
             | flag(self.server_closes, SERVER_CLOSES)
             | flag(self.nodelay, NODELAY);
-        bytes[10] = match self.send {
-            SendMethod::Copy => 0,
-            SendMethod::Zerocopy => 1,
-        };
+        bytes[10] = self.send as u8;
         bytes[12..16].copy_from_slice(&self.request_bytes.to_le_bytes());
         bytes[16..20].copy_from_slice(&self.response_bytes.to_le_bytes());
         bytes[20..24].copy_from_slice(&self.buffer_bytes.to_le_bytes());
@@ -161,13 +156,7 @@ impl Preamble {
         }
         let flags = bytes[9];
         let preamble = Self {
-            kind: match bytes[8] {
-                0 => Kind::Control,
-                1 => Kind::Stream,
-                2 => Kind::Transactions,
-                3 => Kind::Single,
-                _ => return Err(Refusal::Malformed("unknown kind")),
-            },
+            kind: *KINDS.get(usize::from(bytes[8])).ok_or(Refusal::Malformed("unknown kind"))?,
             client_sends: flags & CLIENT_SENDS != 0,
             server_sends: flags & SERVER_SENDS != 0,
             verify: flags & VERIFY != 0,

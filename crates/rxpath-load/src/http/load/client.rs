@@ -347,7 +347,7 @@ impl<'a, W: Wire> Client<'a, W> {
         let stamp = self.stamps[slot * self.config.pipeline + conn.oldest];
         conn.oldest = if conn.oldest + 1 < self.config.pipeline { conn.oldest + 1 } else { 0 };
         conn.outstanding -= 1;
-        conn.is_well();
+        conn.failures = 0;
         self.failing_since_ns = 0;
         self.in_flight -= 1;
         self.meter.reply(stamp, reply, self.now_ns);

@@ -26,7 +26,7 @@ pub(super) struct Conn {
     /// When the attempt began, or when the next may begin.
     pub(super) since_ns: u64,
     /// Failures since the last whole reply.
-    failures: u32,
+    pub(super) failures: u32,
     pub(super) reader: ResponseReader,
     /// Index of the oldest request in flight, in the ring of stamps.
     pub(super) oldest: usize,
@@ -71,12 +71,6 @@ impl Conn {
         (self.at, self.unsent, self.sending) = (0, 0, false);
     }
 
-    /// A complete reply arrived: the server works.
-    #[inline]
-    pub(super) fn is_well(&mut self) {
-        self.failures = 0;
-    }
-
     /// How long to pause after one more failure: not at all after the first, at most a quarter of a second.
     pub(super) fn pause_ns(&mut self) -> u64 {
         self.failures = self.failures.saturating_add(1);
@@ -97,7 +91,7 @@ mod tests {
         let pauses: Vec<u64> = (0..20).map(|_| conn.pause_ns()).collect();
         assert_eq!(&pauses[..4], [0, 1_000_000, 2_000_000, 4_000_000]);
         assert!(pauses.is_sorted() && pauses[19] == LONGEST_PAUSE_NS, "{pauses:?}");
-        conn.is_well();
+        conn.failures = 0;
         assert_eq!(conn.pause_ns(), 0);
     }
 }

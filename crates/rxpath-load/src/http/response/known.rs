@@ -37,12 +37,8 @@ impl Known {
         }
     }
 
-    /// Learns a whole reply.
-    pub(super) fn learn_whole(&mut self, whole: &[u8], reply: Reply) {
-        self.learn(whole, whole.len() as u64, reply);
-    }
-
-    fn learn(&mut self, bytes: &[u8], len: u64, reply: Reply) {
+    /// Learns the reply of `len` bytes that begins so.
+    pub(super) fn learn(&mut self, bytes: &[u8], len: u64, reply: Reply) {
         // A memory of no capacity (`Known::default`) never learns.
         if bytes.len() <= self.bytes.capacity() {
             self.bytes.clear();

@@ -333,11 +333,7 @@ impl EpollLoop {
     #[cold]
     fn ended(&mut self, token: Token) {
         let Some(conn) = self.state.connections.get_mut(token) else { return };
-        let why = match conn.end {
-            End::Close(why) | End::Linger(why) | End::Lingering(why) => why,
-            End::Open if conn.dialogue.is_within_request() => CloseReason::Cut,
-            End::Open => CloseReason::Peer,
-        };
+        let why = conn.why_ended();
         self.state.dismiss(token, why);
     }
 

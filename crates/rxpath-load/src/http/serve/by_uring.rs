@@ -211,20 +211,16 @@ impl UringLoop {
     fn not_received(&mut self, token: Token, result: i32) -> std::io::Result<()> {
         let Some(conn) = self.state.connections.get_mut(token) else { return Ok(()) };
         match -result {
-            0 => {
-                let why = match conn.end {
-                    End::Close(why) | End::Linger(why) | End::Lingering(why) => why,
-                    // The replies to what came before the end are still owed.
-                    End::Open if conn.pending.is_some() => {
-                        conn.end = End::Close(CloseReason::Peer);
-                        return Ok(());
-                    }
-                    End::Open if conn.dialogue.is_within_request() => CloseReason::Cut,
-                    End::Open => CloseReason::Peer,
-                };
-                if conn.pending.is_none() {
-                    self.dismiss(token, why);
+            // The replies to what came before the end are still owed.
+            0 if conn.pending.is_some() => {
+                if conn.end == End::Open {
+                    conn.end = End::Close(CloseReason::Peer);
                 }
+                Ok(())
+            }
+            0 => {
+                let why = conn.why_ended();
+                self.dismiss(token, why);
                 Ok(())
             }
             // No buffer was free, or we took the order back: it is given again when there is room.

@@ -53,6 +53,15 @@ impl Conn {
         Self { socket, dialogue, pending: None, end, since_ns: now_ns, is_receiving: false }
     }
 
+    /// Why it closes now that the client has closed its side.
+    pub fn why_ended(&self) -> CloseReason {
+        match self.end {
+            End::Close(why) | End::Linger(why) | End::Lingering(why) => why,
+            End::Open if self.dialogue.is_within_request() => CloseReason::Cut,
+            End::Open => CloseReason::Peer,
+        }
+    }
+
     /// The socket's descriptor.
     #[inline]
     pub fn raw(&self) -> RawFd {
