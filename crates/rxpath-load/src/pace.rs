@@ -58,12 +58,14 @@ impl Share {
 pub(crate) struct Pace {
     start_ns: u64,
     share: Share,
-    next_ns: u64,
+    /// When the next send is due.
+    pub(crate) next_ns: u64,
     /// Numerator of the fraction of a ns in `next_ns`, over `rate`.
     fraction: u64,
     step_ns: u64,
     step_fraction: u64,
-    spin_only: bool,
+    /// Whether it never sleeps.
+    pub(crate) spin_only: bool,
     wake_early_ns: u64,
 }
 
@@ -101,12 +103,6 @@ impl Pace {
         }
     }
 
-    /// When the next send is due.
-    #[inline]
-    pub(crate) fn next_ns(&self) -> u64 {
-        self.next_ns
-    }
-
     /// Moves on by one send.
     #[inline]
     pub(crate) fn advance(&mut self) {
@@ -132,11 +128,6 @@ impl Pace {
     pub(crate) fn nap_until(&self, now_ns: u64, end_ns: u64) -> Option<u64> {
         let until = self.next_ns.min(end_ns).saturating_sub(self.wake_early_ns);
         (!self.spin_only && until > now_ns).then_some(until)
-    }
-
-    /// Whether it never sleeps.
-    pub(crate) fn is_spinning(&self) -> bool {
-        self.spin_only
     }
 
     /// When this thread's send `k` is due.
@@ -225,17 +216,17 @@ mod tests {
                 let mut pace = Pace::new(1_000, share, Pacing::Auto);
                 let moved = Pace::new(7, share, Pacing::Auto).starting_at(1_000);
                 prop_assert_eq!(moved.schedule(), pace.schedule());
-                prop_assert_eq!(moved.next_ns(), pace.next_ns());
+                prop_assert_eq!(moved.next_ns, pace.next_ns);
                 prop_assert_eq!(moved.instant_of(k), pace.instant_of(k));
                 let first = pace.schedule();
-                prop_assert_eq!(first.first_ns + 1_000, pace.next_ns());
+                prop_assert_eq!(first.first_ns + 1_000, pace.next_ns);
                 for _ in 0..k {
                     pace.advance();
                 }
                 let exact = SECOND_NS * u128::from((k * threads + thread) * each)
                     / u128::from(rate_per_s);
-                prop_assert_eq!(u128::from(pace.next_ns()), 1_000 + exact);
-                prop_assert_eq!(pace.instant_of(k), pace.next_ns());
+                prop_assert_eq!(u128::from(pace.next_ns), 1_000 + exact);
+                prop_assert_eq!(pace.instant_of(k), pace.next_ns);
             }
         }
 
@@ -248,7 +239,7 @@ mod tests {
             let due = pace.due_before(span);
             let mut listed = 0;
             // Instants are rounded down to whole ns, which changes nothing before a whole one.
-            while pace.next_ns() < span {
+            while pace.next_ns < span {
                 listed += 1;
                 pace.advance();
             }

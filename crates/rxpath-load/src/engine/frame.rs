@@ -20,11 +20,13 @@ const CHECKSUM_TO_PAYLOAD: usize = 2;
 /// What all frames of one flow have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameTemplate {
-    /// A frame whose payload has no header yet; its checksum is zero.
-    frame: Vec<u8>,
-    head_bytes: usize,
-    /// Sum of what the checksum covers, less the header of the payload, in the byte order of this machine.
-    sum: u32,
+    /// The whole frame, without a header in its payload; its checksum is zero.
+    pub frame: Vec<u8>,
+    /// Bytes in front of the payload.
+    pub head_bytes: usize,
+    /// Sum of the 16-bit words that the checksum covers, the first 16 bytes of the payload left out, in the byte order
+    /// of this machine.
+    pub sum: u32,
     has_header: bool,
 }
 
@@ -60,25 +62,9 @@ impl FrameTemplate {
         Self { frame, head_bytes, sum, has_header }
     }
 
-    /// The whole frame, without a header in its payload.
-    pub fn frame(&self) -> &[u8] {
-        &self.frame
-    }
-
-    /// Bytes in front of the payload.
-    pub fn head_bytes(&self) -> usize {
-        self.head_bytes
-    }
-
-    /// Sum of the 16-bit words that the checksum covers, the first 16 bytes of the payload left out, in the byte order
-    /// of this machine.
-    pub fn sum(&self) -> u32 {
-        self.sum
-    }
-
     /// Writes the headers in front of a payload that begins with its header, and the checksum of both.
     ///
-    /// The rest of the payload must be that of [`FrameTemplate::frame`].
+    /// The rest of the payload must be that of `frame`.
     #[inline]
     pub fn write_head(&self, frame: &mut [u8]) {
         let (head, payload) = frame.split_at_mut(self.head_bytes);
@@ -140,17 +126,17 @@ mod tests {
         ) {
             let (hop, ends) = (hop(tag), ends(v6));
             let flow = FrameTemplate::new(&hop, ends, size);
-            let mut frame = flow.frame().to_vec();
+            let mut frame = flow.frame.clone();
             prop_assert!(frame.len() >= SHORTEST);
             if size >= HEADER_BYTES {
-                frame[flow.head_bytes()..][..HEADER_BYTES].copy_from_slice(&header);
+                frame[flow.head_bytes..][..HEADER_BYTES].copy_from_slice(&header);
             }
             flow.write_head(&mut frame);
             let mut whole = frame.clone();
-            let packet = &mut whole[flow.head_bytes() - ends.header_bytes()..flow.head_bytes() + size];
+            let packet = &mut whole[flow.head_bytes - ends.header_bytes()..flow.head_bytes + size];
             ends.write(packet);
             prop_assert_eq!(&frame, &whole);
-            let sent = &frame[flow.head_bytes()..flow.head_bytes() + size];
+            let sent = &frame[flow.head_bytes..flow.head_bytes + size];
             prop_assert_eq!(payload(&frame), Some(sent));
         }
     }
@@ -165,9 +151,9 @@ mod tests {
     #[test]
     fn a_tag_stands_behind_the_addresses() {
         let flow = FrameTemplate::new(&hop(Some(0x123)), ends(false), 32);
-        assert_eq!(flow.frame()[..12], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
-        assert_eq!(flow.frame()[12..18], [0x81, 0, 1, 0x23, 8, 0]);
-        assert_eq!(flow.head_bytes(), 46);
-        assert_eq!(FrameTemplate::new(&hop(None), ends(true), 32).head_bytes(), 62);
+        assert_eq!(flow.frame[..12], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+        assert_eq!(flow.frame[12..18], [0x81, 0, 1, 0x23, 8, 0]);
+        assert_eq!(flow.head_bytes, 46);
+        assert_eq!(FrameTemplate::new(&hop(None), ends(true), 32).head_bytes, 62);
     }
 }

@@ -51,7 +51,7 @@ impl Feed {
         buffer_bytes: usize,
         verify: bool,
     ) -> Self {
-        let buffer_bytes = buffer_bytes.min(pattern.buffer_bytes());
+        let buffer_bytes = buffer_bytes.min(pattern.buffer_bytes);
         let zerocopy = ZerocopyCount::default();
         Self { pattern, method, buffer_bytes, verify, offset: 0, zerocopy }
     }

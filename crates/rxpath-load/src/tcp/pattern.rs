@@ -15,7 +15,8 @@ pub const PERIOD: usize = 65_521;
 #[derive(Debug)]
 pub struct Pattern {
     memory: Pages,
-    buffer_bytes: usize,
+    /// Largest buffer.
+    pub buffer_bytes: usize,
 }
 
 /// Entry `i`: the top byte of a multiplicative hash, so that neighbours and equal low bits differ.
@@ -33,11 +34,6 @@ impl Pattern {
             *byte = entry(i % PERIOD);
         }
         Ok(Self { memory, buffer_bytes })
-    }
-
-    /// Largest buffer.
-    pub fn buffer_bytes(&self) -> usize {
-        self.buffer_bytes
     }
 
     /// `len` bytes of a stream from `offset` on; at most the buffer's size.

@@ -92,6 +92,7 @@ pub struct Tracker {
     /// Open addressing; index of the stream plus one, 0 = free.
     table: Vec<u32>,
     last: usize,
+    /// Datagrams of streams beyond [`MAX_STREAMS`].
     untracked: u64,
 }
 
@@ -162,11 +163,6 @@ impl Tracker {
             slot = (slot + 1) & (self.table.len() - 1);
         }
         self.table[slot] = index as u32 + 1;
-    }
-
-    /// Datagrams of streams beyond [`MAX_STREAMS`].
-    pub fn untracked(&self) -> u64 {
-        self.untracked
     }
 }
 

@@ -132,7 +132,7 @@ impl<'a, W: Wire> Client<'a, W> {
         let until = self.next_timer_ns.min(self.config.end_ns);
         let until = match &self.pace {
             Some(pace) if self.left > 0 => {
-                if !self.idle.is_empty() || pace.is_spinning() {
+                if !self.idle.is_empty() || pace.spin_only {
                     pace.nap_until(self.now_ns, self.config.end_ns).unwrap_or(0).min(until)
                 } else {
                     until
@@ -257,10 +257,10 @@ impl<'a, W: Wire> Client<'a, W> {
     fn dispatch(&mut self) {
         while let Some(pace) = &mut self.pace
             && self.left > 0
-            && pace.next_ns() <= self.now_ns.min(self.config.end_ns - 1)
+            && pace.next_ns <= self.now_ns.min(self.config.end_ns - 1)
             && let Some(idle) = self.idle.pop_front()
         {
-            let intended_ns = pace.next_ns();
+            let intended_ns = pace.next_ns;
             pace.advance();
             self.conns[idle.slot].idle -= 1;
             self.meter.lateness.record(self.now_ns.saturating_sub(intended_ns.max(idle.since_ns)));

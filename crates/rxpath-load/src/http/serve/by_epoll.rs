@@ -67,7 +67,7 @@ impl EpollLoop {
         let engine = Self {
             epoll,
             events: vec![Event::empty(); options.events.max(1)],
-            buffer: vec![0; state.scratch.rules().read_bytes()].into(),
+            buffer: vec![0; state.scratch.rules.read_bytes()].into(),
             is_edge: options.trigger == Trigger::Edge,
             again: Vec::with_capacity(1024),
             todo: Vec::with_capacity(1024),

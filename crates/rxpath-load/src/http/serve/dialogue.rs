@@ -40,7 +40,8 @@ impl Rules {
 /// What the connections of one thread share.
 #[derive(Debug)]
 pub struct Scratch {
-    rules: Rules,
+    /// What requests may be.
+    pub rules: Rules,
     /// The last request without a body: clients repeat themselves, and equal bytes mean the same.
     known: Vec<u8>,
     known_kind: Kind,
@@ -63,11 +64,6 @@ impl Scratch {
             joined: Vec::with_capacity(rules.max_head + rules.read_bytes()),
             queue: ReplyQueue::default(),
         }
-    }
-
-    /// What requests may be.
-    pub fn rules(&self) -> &Rules {
-        &self.rules
     }
 
     #[inline]

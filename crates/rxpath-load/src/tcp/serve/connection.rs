@@ -50,7 +50,7 @@ pub(super) struct Connection {
     phase: Phase,
     order: Preamble,
     pub(super) run: Option<Arc<Run>>,
-    sink: Sink,
+    pub(super) sink: Sink,
     feed: Option<Feed>,
     transactions: u64,
     first_ns: u64,
@@ -132,10 +132,6 @@ impl Connection {
 
     pub(super) fn is_waiting_for_preamble(&self) -> bool {
         matches!(self.phase, Phase::Preamble { .. })
-    }
-
-    pub(super) fn mismatch(&self) -> Option<u64> {
-        self.sink.mismatch
     }
 
     pub(super) fn moved(&self) -> Moved {

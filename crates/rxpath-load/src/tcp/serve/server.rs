@@ -46,7 +46,7 @@ pub(super) struct Inbox {
 pub(super) struct ServerState {
     pub(super) runs: Runs,
     past: Mutex<Past>,
-    inboxes: Vec<Inbox>,
+    pub(super) inboxes: Vec<Inbox>,
 }
 
 impl ServerState {
@@ -98,8 +98,8 @@ impl ServerState {
                 tcp,
             });
         }
-        let wrong =
-            connection.mismatch().map(|offset_bytes| Mismatch { connection: name, offset_bytes });
+        let wrong = connection.sink.mismatch;
+        let wrong = wrong.map(|offset_bytes| Mismatch { connection: name, offset_bytes });
         if let Some(wrong) = &wrong
             && past.mismatches.len() < MISMATCHES
         {
@@ -125,10 +125,6 @@ impl ServerState {
         locked(&self.inboxes[to].waiting).push(connection);
         // A full counter rings, too.
         let _ = self.inboxes[to].bell.write(1);
-    }
-
-    pub(super) fn inbox(&self, index: usize) -> &Inbox {
-        &self.inboxes[index]
     }
 }
 

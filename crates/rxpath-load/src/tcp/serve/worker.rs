@@ -106,7 +106,7 @@ impl<'a> Worker<'a> {
             only: OnlyConnection::default(),
         };
         worker.listen(true)?;
-        let bell = &plan.server.inbox(start.index).bell;
+        let bell = &plan.server.inboxes[start.index].bell;
         worker.epoll.add(bell, Flags::EPOLLIN, BELL)?;
         worker.usage.restart();
         Ok(worker)
@@ -220,7 +220,7 @@ impl<'a> Worker<'a> {
     }
 
     fn take_over(&mut self, now_ns: u64) -> io::Result<()> {
-        for connection in self.plan.server.inbox(self.start.index).take() {
+        for connection in self.plan.server.inboxes[self.start.index].take() {
             self.adopt(connection, now_ns)?;
         }
         Ok(())

@@ -68,14 +68,13 @@ fn device(flows: &[FrameFlow]) -> Result<u32, LoadError> {
 
 /// The program makes every frame of the first one: all have its length, and it lies in a page.
 fn check_frames(flows: &[FrameFlow], size: usize) -> Result<(), LoadError> {
-    let head_bytes = |flow: &FrameFlow| flow.frames.head_bytes();
+    let head_bytes = |flow: &FrameFlow| flow.frames.head_bytes;
     if flows.iter().any(|flow| head_bytes(flow) != head_bytes(&flows[0])) {
         let what = format!("{ENGINE}: all headers of a thread have one length");
         let hint = "run one sender for IPv4, one for IPv6, and one for each VLAN";
         return Err(LoadError::usage(what, hint));
     }
-    let Some(excess) = flows[0].frames.frame().len().checked_sub(LONGEST).filter(|it| *it > 0)
-    else {
+    let Some(excess) = flows[0].frames.frame.len().checked_sub(LONGEST).filter(|it| *it > 0) else {
         return Ok(());
     };
     let what = format!("--size {size}: {ENGINE} holds a frame in a page, at most {LONGEST} bytes");
@@ -85,8 +84,8 @@ fn check_frames(flows: &[FrameFlow], size: usize) -> Result<(), LoadError> {
 fn load(plan: &Plan<FrameFlow>, start: &Start<'_>, ifindex: u32) -> Result<LiveFrames, HostError> {
     let options = &plan.options;
     let flows = plan.flows.iter().zip(&plan.streams).map(|(flow, (stream, _))| KernelFlow {
-        head: &flow.frames.frame()[..flow.frames.head_bytes()],
-        sum: flow.frames.sum(),
+        head: &flow.frames.frame[..flow.frames.head_bytes],
+        sum: flow.frames.sum,
         stream: Stamp::new(*stream, options.clock(), 0).first_word(),
     });
     LiveFrames::load(&FrameSender {
@@ -134,7 +133,7 @@ fn send(
     let span_ns = options.duration_ns.unwrap_or(u64::MAX);
     sender.start(start_ns, span_ns, plan.messages);
     let read = sender.counter();
-    let frame = plan.flows[0].frames.frame();
+    let frame = &plan.flows[0].frames.frame;
     let mut calls = 0;
     loop {
         let left = plan.messages - read().offered;

@@ -151,8 +151,8 @@ impl<'a, T: Transmit> Sender<'a, T> {
     #[inline]
     fn due(&mut self, pace: &mut Pace, room: u64, now_ns: u64) -> u64 {
         let mut due = 0;
-        while due < room && pace.next_ns() <= now_ns {
-            self.lateness.record_n(now_ns - pace.next_ns(), self.layout.segments as u64);
+        while due < room && pace.next_ns <= now_ns {
+            self.lateness.record_n(now_ns - pace.next_ns, self.layout.segments as u64);
             pace.advance();
             due += 1;
         }

@@ -26,7 +26,7 @@ pub(super) struct StreamConn {
     pub(super) error: Option<String>,
     /// The server has ended its direction.
     pub(super) is_ended: bool,
-    name: String,
+    pub(super) name: String,
 }
 
 impl StreamConn {
@@ -95,10 +95,6 @@ impl StreamConn {
 
     pub(super) fn delivered_bytes(&self) -> u64 {
         self.sink.as_ref().map_or(0, |sink| sink.offset)
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(super) fn tcp(&self) -> Option<TcpSummary> {

@@ -61,7 +61,7 @@ fn add_lines(stream: &StreamClient, reports: &[Report], result: &mut StreamResul
                 mapped += sink.mapped_bytes;
                 result.mismatches.extend(
                     sink.mismatch.map(|offset_bytes| Mismatch {
-                        connection: conn.name().into(),
+                        connection: conn.name.clone(),
                         offset_bytes,
                     }),
                 );

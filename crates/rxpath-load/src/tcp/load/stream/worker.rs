@@ -162,7 +162,7 @@ impl<'a> Worker<'a> {
     fn allow_due(&mut self, now_ns: u64) {
         let Some(pace) = &mut self.pace else { return };
         let buffer_bytes = self.plan.options.common.buffer_bytes as u64;
-        while pace.next_ns() <= now_ns.min(self.end_ns - 1) {
+        while pace.next_ns <= now_ns.min(self.end_ns - 1) {
             pace.advance();
             self.turn = (self.turn + 1) % self.plan.conns.len();
             // One connection alone is touched over and over, and nobody takes it out.

@@ -96,7 +96,7 @@ impl<'a> ClientThread<'a> {
     pub(super) fn next(&mut self, now_ns: u64) -> Option<Transaction> {
         let mut due_ns = now_ns;
         if let Some(pace) = &mut self.pace {
-            due_ns = pace.next_ns();
+            due_ns = pace.next_ns;
             if due_ns > now_ns || due_ns >= self.end_ns {
                 return None;
             }
@@ -119,7 +119,7 @@ impl<'a> ClientThread<'a> {
         let left = self.end_ns.saturating_sub(now_ns).clamp(1, LOST_NS);
         match &self.pace {
             // A schedule that is kept by spinning leaves no time for waking up either.
-            Some(pace) if has_idle || pace.is_spinning() => {
+            Some(pace) if has_idle || pace.spin_only => {
                 pace.nap_until(now_ns, self.end_ns).map_or(0, |until| left.min(until - now_ns))
             }
             _ => left,

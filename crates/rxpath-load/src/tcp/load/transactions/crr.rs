@@ -37,7 +37,7 @@ struct Shared<'p> {
 impl<'p> Shared<'p> {
     fn new(plan: &'p Plan) -> Self {
         let first =
-            (plan.options.request_bytes as usize).min(HEAD_BYTES).min(plan.pattern.buffer_bytes());
+            (plan.options.request_bytes as usize).min(HEAD_BYTES).min(plan.pattern.buffer_bytes);
         let mut head = plan.order.to_bytes().to_vec();
         head.extend_from_slice(plan.pattern.at(0, first));
         let mut options = plan.options.common.socket.clone();

@@ -56,7 +56,7 @@ impl Flow for XskFlow {
         let device = frames::one_device(options.engine.option(), all)?;
         let device = device.clone();
         let flows = || threads.iter().flatten();
-        let longest = flows().map(|flow| flow.flow.frames.frame().len()).max().unwrap_or(0);
+        let longest = flows().map(|flow| flow.flow.frames.frame.len()).max().unwrap_or(0);
         // The payload of every flow begins at the same place.
         let longest = longest.max(LONGEST_HEAD + options.size);
         let opened = xdp::open(&device, Side::Send, &options.xdp, threads.len(), longest)?;
@@ -114,13 +114,13 @@ impl Transmit for XskSockets {
         let no_socket = || LoadError::io("--engine xdp", io::Error::other("no socket was opened"));
         let (mut socket, mut free) = socket.ok_or_else(no_socket)?;
         let flows: Vec<FrameFlow> = flows.into_iter().map(|flow| flow.flow).collect();
-        let heads = flows.iter().map(|flow| flow.frames.head_bytes());
+        let heads = flows.iter().map(|flow| flow.frames.head_bytes);
         let payload_at = heads.max().unwrap_or(0);
         // All but the head and the first bytes of the payload is the same in every frame of every flow.
         for frame in &free {
             if let Some(flow) = flows.first() {
-                let whole = flow.frames.frame();
-                let from = payload_at - flow.frames.head_bytes();
+                let whole = &flow.frames.frame;
+                let from = payload_at - flow.frames.head_bytes;
                 socket.data(frame)[from..from + whole.len()].copy_from_slice(whole);
             }
         }
@@ -150,7 +150,7 @@ impl Transmit for XskSockets {
     #[inline]
     fn address(&mut self, flow: usize, messages: usize) {
         let frames = &self.flows[flow].frames;
-        let from = self.payload_at - frames.head_bytes();
+        let from = self.payload_at - frames.head_bytes;
         for slot in &self.slots[..messages] {
             frames.write_head(&mut self.socket.data(slot)[from..self.payload_at + self.size]);
         }
@@ -215,7 +215,7 @@ impl XskSockets {
     #[inline]
     fn push(&mut self, flow: usize, from: usize, to: usize) -> usize {
         let frames = &self.flows[flow].frames;
-        let (offset, len) = (self.payload_at - frames.head_bytes(), frames.frame().len());
+        let (offset, len) = (self.payload_at - frames.head_bytes, frames.frame.len());
         let mut next = from;
         while next < to && self.socket.room() > 0 {
             let Some(fresh) = self.free.pop() else { break };
