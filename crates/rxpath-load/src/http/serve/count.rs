@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_stats::Histogram;
 
-use crate::http::serve::reply::{ALL, KINDS};
+use crate::http::serve::reply::{KINDS, Kind};
 use crate::http::serve::result::Events;
 use crate::tally::Tally;
 
@@ -98,11 +98,16 @@ impl Counts {
 
     /// Requests answered.
     pub fn requests(&self) -> u64 {
-        ALL.iter().zip(self.done).filter(|(kind, _)| kind.is_final()).map(|(_, n)| n).sum()
+        self.sum(Kind::is_final)
     }
 
     fn refused(&self) -> u64 {
-        ALL.iter().zip(self.done).filter(|(kind, _)| kind.status() >= 400).map(|(_, n)| n).sum()
+        self.sum(|kind| kind.status() >= 400)
+    }
+
+    fn sum(&self, is_counted: impl Fn(Kind) -> bool) -> u64 {
+        let all = Kind::ALL.into_iter().zip(self.done);
+        all.filter(|(kind, _)| is_counted(*kind)).map(|(_, n)| n).sum()
     }
 
     /// Shows the counters to others; once per wait.

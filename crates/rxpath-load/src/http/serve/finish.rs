@@ -10,7 +10,7 @@ use crate::LoadError;
 use crate::busy_poll;
 use crate::http::serve::Serve;
 use crate::http::serve::options::Engine;
-use crate::http::serve::reply::ALL;
+use crate::http::serve::reply::Kind;
 use crate::http::serve::result::{BusyPollResult, Connections, ServeResult};
 use crate::http::serve::worker_state::Report;
 use crate::limit::{BUSY_RATIO, Limit, Who, busy_text};
@@ -56,7 +56,8 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
 fn replies(reports: &[Report]) -> BTreeMap<String, u64> {
     let mut replies = BTreeMap::new();
     for report in reports {
-        for (kind, count) in ALL.iter().zip(report.counts.done).filter(|(_, count)| *count > 0) {
+        let counted = Kind::ALL.iter().zip(report.counts.done).filter(|(_, count)| *count > 0);
+        for (kind, count) in counted {
             *replies.entry(kind.status().to_string()).or_default() += count;
         }
     }

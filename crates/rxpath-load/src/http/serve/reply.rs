@@ -55,27 +55,33 @@ pub enum Kind {
     VersionNotSupported,
 }
 
-/// How many kinds there are.
-pub const KINDS: usize = 15;
+rxpath_core::named! {
+    /// Its status code and reason.
+    line of Kind {
+        Ok => "200 OK",
+        OkHead => "200 OK",
+        OkClose => "200 OK",
+        OkHeadClose => "200 OK",
+        OkOld => "200 OK",
+        OkHeadOld => "200 OK",
+        Continue => "100 Continue",
+        BadRequest => "400 Bad Request",
+        MethodNotAllowed => "405 Method Not Allowed",
+        Timeout => "408 Request Timeout",
+        ContentTooLarge => "413 Content Too Large",
+        ExpectationFailed => "417 Expectation Failed",
+        HeadTooLarge => "431 Request Header Fields Too Large",
+        NotImplemented => "501 Not Implemented",
+        VersionNotSupported => "505 HTTP Version Not Supported",
+    }
+}
 
-/// All of them, each at its number.
-pub const ALL: [Kind; KINDS] = [
-    Kind::Ok,
-    Kind::OkHead,
-    Kind::OkClose,
-    Kind::OkHeadClose,
-    Kind::OkOld,
-    Kind::OkHeadOld,
-    Kind::Continue,
-    Kind::BadRequest,
-    Kind::MethodNotAllowed,
-    Kind::Timeout,
-    Kind::ContentTooLarge,
-    Kind::ExpectationFailed,
-    Kind::HeadTooLarge,
-    Kind::NotImplemented,
-    Kind::VersionNotSupported,
-];
+/// How many kinds there are.
+pub const KINDS: usize = Kind::ALL.len();
+
+/// The status code of each kind: the event loops ask for it.
+const STATUS: [u16; KINDS] =
+    [200, 200, 200, 200, 200, 200, 100, 400, 405, 408, 413, 417, 431, 501, 505];
 
 impl From<Reject> for Kind {
     fn from(reject: Reject) -> Self {
@@ -94,43 +100,12 @@ impl From<Reject> for Kind {
 impl Kind {
     /// Status code.
     pub fn status(self) -> u16 {
-        match self {
-            Self::Ok
-            | Self::OkHead
-            | Self::OkClose
-            | Self::OkHeadClose
-            | Self::OkOld
-            | Self::OkHeadOld => 200,
-            Self::Continue => 100,
-            Self::BadRequest => 400,
-            Self::MethodNotAllowed => 405,
-            Self::Timeout => 408,
-            Self::ContentTooLarge => 413,
-            Self::ExpectationFailed => 417,
-            Self::HeadTooLarge => 431,
-            Self::NotImplemented => 501,
-            Self::VersionNotSupported => 505,
-        }
+        STATUS[self as usize]
     }
 
     /// Whether it answers a whole request (100 and 408 do not).
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Continue | Self::Timeout)
-    }
-
-    fn line(self) -> &'static str {
-        match self.status() {
-            200 => "200 OK",
-            100 => "100 Continue",
-            400 => "400 Bad Request",
-            405 => "405 Method Not Allowed",
-            408 => "408 Request Timeout",
-            413 => "413 Content Too Large",
-            417 => "417 Expectation Failed",
-            431 => "431 Request Header Fields Too Large",
-            501 => "501 Not Implemented",
-            _ => "505 HTTP Version Not Supported",
-        }
     }
 
     fn has_body(self) -> bool {
@@ -187,7 +162,7 @@ impl Page {
 impl ReplyTable {
     /// Replies whose body has this many bytes.
     pub fn new(body_bytes: u64) -> Self {
-        let pages = ALL.iter().map(|kind| Page::new(*kind, body_bytes)).collect();
+        let pages = Kind::ALL.iter().map(|kind| Page::new(*kind, body_bytes)).collect();
         Self { pages, filler: vec![b'x'; BLOCK_BYTES].into() }
     }
 

@@ -54,7 +54,7 @@ fn plain(kind: Kind, body: u64) -> Vec<u8> {
 proptest! {
     #[test]
     fn a_queue_is_its_replies_in_order(
-        kinds in proptest::collection::vec(proptest::sample::select(ALL.to_vec()), 1..40),
+        kinds in proptest::collection::vec(proptest::sample::select(Kind::ALL.to_vec()), 1..40),
         repeat in 1usize..200, step in 1usize..100_000, body in 0u64..300,
     ) {
         let kinds: Vec<Kind> = kinds.iter().flat_map(|kind| vec![*kind; 1 + repeat % 7 * 20]).collect();
@@ -103,7 +103,7 @@ fn pipelined_replies_are_one_piece() {
 
 #[test]
 fn every_kind_is_at_its_number() {
-    for (number, kind) in ALL.iter().enumerate() {
+    for (number, kind) in Kind::ALL.iter().enumerate() {
         assert_eq!(*kind as usize, number);
         let head = kind.head(5);
         assert!(head.starts_with(&format!("HTTP/1.1 {} ", kind.status())), "{head}");
