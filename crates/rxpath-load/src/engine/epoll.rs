@@ -12,32 +12,6 @@ pub use nix::sys::epoll::{EpollEvent as Event, EpollFlags as Flags};
 #[derive(Debug)]
 pub struct Epoll(Set);
 
-/// How an epoll set polls its devices. **Source** `struct epoll_params`, include/uapi/linux/eventpoll.h (6.9).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct BusyParams {
-    /// How long a wait polls before it sleeps. **Unit** us; 0 = not at all.
-    pub usecs: u32,
-    /// Packets per poll; above 64 it needs `CAP_NET_ADMIN`.
-    pub budget: u16,
-    /// Keep interrupts off while polling.
-    pub prefer: u8,
-    pad: u8,
-}
-
-impl BusyParams {
-    /// The parameters for `EPIOCSPARAMS`.
-    pub fn new(usecs: u32, budget: u16, prefer: bool) -> Self {
-        Self { usecs, budget, prefer: u8::from(prefer), pad: 0 }
-    }
-}
-
-mod ioctl {
-    use super::BusyParams;
-    nix::ioctl_write_ptr!(set_params, 0x8A, 1, BusyParams);
-    nix::ioctl_read!(get_params, 0x8A, 2, BusyParams);
-}
-
 impl Epoll {
     /// An empty set.
     pub fn new() -> io::Result<Self> {
@@ -108,14 +82,14 @@ impl Epoll {
     ///
     /// **Source** `ep_eventpoll_bp_ioctl`, fs/eventpoll.c. **Errors** `ENOTTY`: before 6.9; `EOPNOTSUPP`: built
     /// without `CONFIG_NET_RX_BUSY_POLL`; `EPERM`: a budget above 64 without `CAP_NET_ADMIN`.
-    pub fn set_busy(&self, params: BusyParams) -> io::Result<BusyParams> {
-        let mut got = BusyParams::default();
+    pub fn set_busy(&self, mut params: libc::epoll_params) -> io::Result<libc::epoll_params> {
+        let set = self.0.0.as_raw_fd();
         // SAFETY: both pointers are to a whole `struct epoll_params`, and the descriptor is an epoll set.
         unsafe {
-            ioctl::set_params(self.0.0.as_raw_fd(), &raw const params)?;
-            ioctl::get_params(self.0.0.as_raw_fd(), &raw mut got)?;
+            Errno::result(libc::ioctl(set, libc::EPIOCSPARAMS, &raw const params))?;
+            Errno::result(libc::ioctl(set, libc::EPIOCGPARAMS, &raw mut params))?;
         }
-        Ok(got)
+        Ok(params)
     }
 }
 
@@ -183,8 +157,14 @@ mod tests {
 
     #[test]
     fn busy_polling_is_read_back_or_refused() {
-        match Epoll::new().unwrap().set_busy(BusyParams::new(50, 16, false)) {
-            Ok(got) => assert_eq!(got, BusyParams::new(50, 16, false)),
+        let params = libc::epoll_params {
+            busy_poll_usecs: 50,
+            busy_poll_budget: 16,
+            prefer_busy_poll: 0,
+            __pad: 0,
+        };
+        match Epoll::new().unwrap().set_busy(params) {
+            Ok(got) => assert_eq!(got, params),
             Err(error) => assert!(
                 matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EOPNOTSUPP)),
                 "{error}"

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use rxpath_core::{Fact, Warning};
 
 use crate::LoadError;
-use crate::engine::epoll::{BusyParams, Epoll};
+use crate::engine::epoll::Epoll;
 use crate::engine::listen;
 use crate::engine::socket::Socket;
 use crate::http::serve::options::{
@@ -123,11 +123,17 @@ fn open_epolls(
 
 fn busy_epoll(epoll: &Epoll, poll: BusyPoll) -> Fact<BusyPoll> {
     let budget = u16::try_from(poll.budget_packets.unwrap_or(0)).unwrap_or(u16::MAX);
-    match epoll.set_busy(BusyParams::new(poll.poll_us, budget, poll.prefer)) {
+    let params = libc::epoll_params {
+        busy_poll_usecs: poll.poll_us,
+        busy_poll_budget: budget,
+        prefer_busy_poll: poll.prefer.into(),
+        __pad: 0,
+    };
+    match epoll.set_busy(params) {
         Ok(got) => Fact::ok(BusyPoll {
-            poll_us: got.usecs,
-            prefer: got.prefer != 0,
-            budget_packets: (got.budget > 0).then_some(got.budget.into()),
+            poll_us: got.busy_poll_usecs,
+            prefer: got.prefer_busy_poll != 0,
+            budget_packets: (got.busy_poll_budget > 0).then_some(got.busy_poll_budget.into()),
         }),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             Fact::denied(format!("CAP_NET_ADMIN (a budget above {POLL_WEIGHT})"))
