@@ -166,15 +166,12 @@ impl Account {
         constants.extend(u64::from(has_polls).to_ne_bytes());
         let mut loaded = Loaded::load(&SPEC, &constants, sizes)?;
         loaded.attach_some(&always())?;
-        let cpus = cpus.0.clone();
-        let online_at_start = root.cpus(ONLINE)?;
-        let taken = RefCell::default();
         let mut account = Self {
             loaded,
+            cpus: cpus.0.clone(),
+            online_at_start: root.cpus(ONLINE)?,
             root,
-            cpus,
-            online_at_start,
-            taken,
+            taken: RefCell::default(),
             flows: None,
             is_counting: true,
             left: Vec::new(),

@@ -17,24 +17,11 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
 };
 
 /// Three hooks of each softirq that polls once: where it begins and ends, and its poll. They stay until it is dropped.
-#[derive(Debug)]
-pub struct Empty {
-    loaded: Loaded,
-}
-
-impl Empty {
-    /// Loads and attaches.
-    ///
-    /// **Errors** as every probe.
-    pub fn start() -> Result<Self, HostError> {
-        crate::can_run(&Root::host()).require("attach programs that do nothing")?;
-        let mut loaded = Loaded::load(&SPEC, &[], &[])?;
-        loaded.attach()?;
-        Ok(Self { loaded })
-    }
-
-    /// The object, for its cost.
-    pub fn loaded(&self) -> &Loaded {
-        &self.loaded
-    }
+///
+/// **Errors** as every probe.
+pub fn hooks() -> Result<Loaded, HostError> {
+    crate::can_run(&Root::host()).require("attach programs that do nothing")?;
+    let mut loaded = Loaded::load(&SPEC, &[], &[])?;
+    loaded.attach()?;
+    Ok(loaded)
 }

@@ -42,11 +42,11 @@ const NOT_FOUND: u32 = 1024;
 pub fn sockets(protocol: FlowProtocol, port: u16) -> Result<Vec<BoundSocket>, HostError> {
     crate::can_run(&Root::host()).require("read SO_REUSEPORT groups")?;
     let loaded = Loaded::load(&SPEC, &u32::from(port).to_ne_bytes(), &[])?;
-    let bytes = loaded.iterate(match protocol {
+    let program = match protocol {
         FlowProtocol::Udp => "udp_sockets",
         FlowProtocol::Tcp => "tcp_sockets",
-    })?;
-    Ok(parse(&bytes))
+    };
+    Ok(parse(&loaded.iterate(program, None)?))
 }
 
 /// Adds the sockets that are bound where the flow goes, and the socket that gets it, or why they are unknown.

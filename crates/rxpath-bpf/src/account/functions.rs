@@ -28,11 +28,8 @@ pub(super) struct Functions(BTreeMap<&'static str, u64>);
 impl Functions {
     /// For the program; 0 where there is none.
     pub(super) fn addresses(&self) -> [u64; MOST] {
-        let mut all = [0; MOST];
-        for (at, address) in all.iter_mut().zip(self.0.values()) {
-            *at = *address;
-        }
-        all
+        let mut known = self.0.values().copied();
+        std::array::from_fn(|_| known.next().unwrap_or_default())
     }
 
     /// A warning where none of the addresses is known.

@@ -59,8 +59,7 @@ never! {
     programs(&self) -> &[ProgramState];
     links(&self) -> Result<Vec<(&'static str, OwnedFd)>, HostError>;
     run_on(&self, _program: &str, _cpu: u32) -> Result<u32, HostError>;
-    iterate(&self, _program: &str) -> Result<Vec<u8>, HostError>;
-    iterate_over(&self, _program: &str, _map: &str) -> Result<Vec<u8>, HostError>;
+    iterate(&self, _program: &str, _map: Option<&str>) -> Result<Vec<u8>, HostError>;
     each(&self, _map: &str, _give: Give<'_>) -> Result<(), HostError>;
     entries(&self, _map: &str) -> Result<Vec<MapEntry>, HostError>;
     put(&self, _map: &str, _key: &[u8], _value: &[u8]) -> Result<(), HostError>;

@@ -240,24 +240,17 @@ impl Loaded {
         Words::map(found.as_fd(), found.value_size() as usize)
     }
 
-    /// Runs an iterator over all that it iterates over, and gives what it wrote.
+    /// Runs an iterator over all that a map keeps, without one over all that it iterates over. Gives what it wrote.
     ///
     /// **Source** Documentation/bpf/bpf_iterators.rst; of sockets, those of the caller's network namespace.
-    pub fn iterate(&self, program: &str) -> Result<Vec<u8>, HostError> {
+    pub fn iterate(&self, program: &str, map: Option<&str>) -> Result<Vec<u8>, HostError> {
         let found = named(&self.object, program).ok_or_else(|| self.no_such(program))?;
         log::keep();
-        let link =
-            found.attach().map_err(|e| refused(&format!("run the iterator {program}"), &e))?;
-        read_iterator(link.as_fd())
-    }
-
-    /// Runs an iterator over all that a map keeps, and gives what it wrote.
-    pub fn iterate_over(&self, program: &str, map: &str) -> Result<Vec<u8>, HostError> {
-        let found = named(&self.object, program).ok_or_else(|| self.no_such(program))?;
-        log::keep();
-        let link = found
-            .attach_iter(self.map(map)?.as_fd())
-            .map_err(|e| refused(&format!("run the iterator {program} over {map}"), &e))?;
+        let link = match map {
+            Some(map) => found.attach_iter(self.map(map)?.as_fd()),
+            None => found.attach(),
+        };
+        let link = link.map_err(|e| refused(&format!("run the iterator {program}"), &e))?;
         read_iterator(link.as_fd())
     }
 

@@ -42,7 +42,7 @@ impl Unread {
 
 /// One for each socket that has a storage.
 pub fn storages(loaded: &Loaded) -> Result<Vec<Unread>, HostError> {
-    let bytes = loaded.iterate_over(STILL_FOLLOWED, "waiting")?;
+    let bytes = loaded.iterate(STILL_FOLLOWED, Some("waiting"))?;
     // `struct unread`.
     let one = |bytes: &[u8]| {
         let mut f = Fields::of(bytes);
