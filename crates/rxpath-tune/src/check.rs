@@ -100,11 +100,12 @@ pub fn check(ask: &Ask<'_>) -> Report {
         }
         match rule.check {
             Check::Host(judge) => report.add(ask, rule, None, judge(ask)),
-            _ if ask.facts.devices.is_empty() => {
-                let why = ask.facts.all_devices().err().unwrap_or_else(no_device);
-                report.add(ask, rule, None, Err(why));
-            }
             check => {
+                if ask.facts.devices.is_empty()
+                    && let Err(why) = ask.facts.all_devices()
+                {
+                    report.add(ask, rule, None, Err(why));
+                }
                 for device in ask.facts.asked() {
                     if let Some(said) = check.of_device(ask, device) {
                         report.add(ask, rule, Some(&device.name), said);
@@ -146,10 +147,6 @@ pub fn warnings(facts: &HostFacts) -> Vec<Warning> {
             Warning::new("device-lost", what).because(why.clone())
         })
         .collect()
-}
-
-fn no_device() -> Gap {
-    Gap::Absent("no network device is visible".into())
 }
 
 fn not_for(rule: &Rule, goal: Option<Goal>) -> String {

@@ -170,35 +170,31 @@ impl Fleet {
 }
 
 fn common(hosts: &[(String, HostReport)]) -> Vec<CommonFinding> {
-    struct Seen {
-        one: CommonFinding,
-        last: usize,
-    }
-    let mut seen: BTreeMap<&str, Seen> = BTreeMap::new();
+    // With the last host that has it.
+    let mut seen: BTreeMap<&str, (CommonFinding, usize)> = BTreeMap::new();
     for (at, (_, host)) in hosts.iter().enumerate() {
         for finding in &host.findings {
-            let entry = seen.entry(&finding.id).or_insert_with(|| Seen {
-                one: CommonFinding {
+            let (one, last) = seen.entry(&finding.id).or_insert_with(|| {
+                let one = CommonFinding {
                     id: finding.id.to_string(),
                     severity: finding.severity,
                     effect_size: finding.effect_size,
                     hosts_count: 0,
                     findings_count: 0,
-                },
-                last: usize::MAX,
+                };
+                (one, usize::MAX)
             });
-            let one = &mut entry.one;
             one.severity = one.severity.max(finding.severity);
             one.effect_size = one.effect_size.max(finding.effect_size);
             one.findings_count += 1;
             // A host counts once, however many devices of it have the finding.
-            if entry.last != at {
-                entry.last = at;
+            if *last != at {
+                *last = at;
                 one.hosts_count += 1;
             }
         }
     }
-    let mut all: Vec<CommonFinding> = seen.into_values().map(|seen| seen.one).collect();
+    let mut all: Vec<CommonFinding> = seen.into_values().map(|(one, _)| one).collect();
     all.sort_by_key(|one| std::cmp::Reverse((one.hosts_count, one.severity, one.effect_size)));
     all
 }

@@ -72,9 +72,7 @@ impl HostFacts {
         let is_hidden_from_all = self.root.is_live() && socket_owner::may_see_all();
         Fact::ok(Readers { seen, hidden_sockets, is_hidden_from_all })
     }
-}
 
-impl HostFacts {
     /// CPUs that the first process may run on: those of the host, or of the container.
     pub(crate) fn readers_baseline(&self) -> Option<CpuList> {
         allowed(&self.root.text("/proc/1/status").ok()?)
