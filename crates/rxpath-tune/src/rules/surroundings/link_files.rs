@@ -18,32 +18,32 @@ fn wanted((group, name): (Group, &str), value: &str, max: Option<u64>) -> Option
         "max" => return max.map(|max| max.to_string()),
         _ => {}
     }
-    if name.ends_with("-usecs") {
-        return micros(&lower).map(|us| us.to_string());
-    }
-    if name == "speed" {
-        return megabits(&lower).map(|mbps| mbps.to_string());
-    }
-    let (digits, scale) = match lower.strip_suffix(['k', 'm']) {
-        Some(digits) if lower.ends_with('k') => (digits, 1 << 10),
-        Some(digits) => (digits, 1 << 20),
-        None => (lower.as_str(), 1),
+    let number = if name.ends_with("-usecs") {
+        scaled(&lower, TIMES)
+    } else if name == "speed" {
+        scaled(&lower, RATES).map(|bits_per_s| bits_per_s / 1_000_000)
+    } else {
+        scaled(&lower, COUNTS)
     };
-    digits.parse::<u64>().ok()?.checked_mul(scale).map(|number| number.to_string())
+    number.map(|number| number.to_string())
 }
 
-/// `BitsPerSecond=` in Mb/s: suffixes to the base of 1000 (systemd.link(5)).
-fn megabits(text: &str) -> Option<u64> {
+/// Words of a unit, and how many of the smallest unit it has.
+type Units = [(&'static [&'static str], u64)];
+
+/// Times of systemd.time(7) in us; seconds without a unit. Sums of several units are not read.
+const TIMES: &Units =
+    &[(&["us", "usec"], 1), (&["ms", "msec"], 1_000), (&["", "s", "sec"], 1_000_000)];
+/// `BitsPerSecond=`: suffixes to the base of 1000 (systemd.link(5)).
+const RATES: &Units = &[(&[""], 1), (&["k"], 1_000), (&["m"], 1_000_000), (&["g"], 1_000_000_000)];
+/// All other numbers: suffixes to the base of 1024.
+const COUNTS: &Units = &[(&[""], 1), (&["k"], 1 << 10), (&["m"], 1 << 20)];
+
+fn scaled(text: &str, units: &Units) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
-    let scale = match unit {
-        "" => 1,
-        "k" => 1_000,
-        "m" => 1_000_000,
-        "g" => 1_000_000_000,
-        _ => return None,
-    };
-    Some(digits.parse::<u64>().ok()?.checked_mul(scale)? / 1_000_000)
+    let (_, scale) = units.iter().find(|(words, _)| words.contains(&unit.trim()))?;
+    digits.parse::<u64>().ok()?.checked_mul(*scale)
 }
 
 /// Whether a value is a number: pause frames have switches by the same names as rings and channels have numbers.
@@ -52,19 +52,6 @@ fn is_amount(group: Group, name: &str) -> bool {
         || name.ends_with("-usecs")
         || name.ends_with("-frames")
         || name == "speed"
-}
-
-/// A time of systemd.time(7) in us; seconds without a unit. Sums of several units are not read.
-fn micros(text: &str) -> Option<u64> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (digits, unit) = text.split_at(end);
-    let scale = match unit.trim() {
-        "us" | "usec" => 1,
-        "ms" | "msec" => 1_000,
-        "" | "s" | "sec" => 1_000_000,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(scale)
 }
 
 /// The device's current value and its maximum.
