@@ -1,5 +1,6 @@
 //! Whether what was changed is still so.
 
+use rxpath_host::HostError;
 use rxpath_host::write::change::{ChangeOutcome, same_of};
 use rxpath_host::write::journal::{Contents, JournalEntry};
 use rxpath_host::write::setter::Setter;
@@ -109,27 +110,25 @@ fn one<S: Setter>(setter: &mut S, entry: &JournalEntry) -> Verified {
         now: None,
         standing: Standing::Gone,
     };
+    if let Err(error) = look(setter, entry, &mut verified) {
+        verified.standing = Standing::Unread { why: error.reason() };
+    }
+    verified
+}
+
+fn look<S: Setter>(
+    setter: &mut S,
+    entry: &JournalEntry,
+    verified: &mut Verified,
+) -> Result<(), HostError> {
     let located = match &entry.identity {
-        Some(identity) => setter.locate(&entry.target, identity),
-        None => Ok(Some(entry.target.clone())),
+        Some(identity) => setter.locate(&entry.target, identity)?,
+        None => Some(entry.target.clone()),
     };
-    let target = match located {
-        Ok(Some(target)) => target,
-        Ok(None) => return verified,
-        Err(error) => {
-            verified.standing = Standing::Unread { why: error.reason() };
-            return verified;
-        }
-    };
+    let Some(target) = located else { return Ok(()) };
     verified.target = target.to_string();
-    let now = match setter.read(&target) {
-        Ok(Some(now)) => target.as_far_as(&now, &entry.asked),
-        Ok(None) => String::new(),
-        Err(error) => {
-            verified.standing = Standing::Unread { why: error.reason() };
-            return verified;
-        }
-    };
+    let now = setter.read(&target)?;
+    let now = now.map_or_else(String::new, |now| target.as_far_as(&now, &entry.asked));
     let left = entry.end.as_ref().and_then(|(after, _)| after.as_ref());
     let left = left.map(|left| target.as_far_as(left, &entry.asked));
     verified.standing = if same_of(&target, &entry.asked, &now) {
@@ -142,7 +141,7 @@ fn one<S: Setter>(setter: &mut S, entry: &JournalEntry) -> Verified {
         Standing::Drifted
     };
     verified.now = Some(now);
-    verified
+    Ok(())
 }
 
 /// How a change stands of which nothing came.
