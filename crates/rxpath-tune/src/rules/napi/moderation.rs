@@ -7,8 +7,8 @@ const LONG_NS: u64 = 200_000;
 
 /// The checks of the rules of this file.
 pub const CHECKS: Checks = &[
-    ("napi-defer-hard-irqs", Check::Device(defer)),
-    ("gro-flush-timeout", Check::Device(flush)),
+    ("napi-defer-hard-irqs", Check::Active(defer)),
+    ("gro-flush-timeout", Check::Active(flush)),
     ("gro-normal-batch", Check::Host(batch)),
     ("irq-suspend-timeout", Check::Nic(suspend)),
     ("napi-id-map", Check::Nic(linked)),
@@ -20,9 +20,6 @@ fn halves(device: &Device) -> Result<(u32, u64), Gap> {
 }
 
 fn defer(_: &Ask<'_>, device: &Device) -> Checked {
-    if device.is_loopback() || !device.is_up() {
-        return Answer::silent("loopback or down");
-    }
     let (defer, flush) = halves(device)?;
     match (defer, flush) {
         (0, _) => Answer::fine("hardware interrupts are not deferred"),
@@ -35,9 +32,6 @@ fn defer(_: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn flush(_: &Ask<'_>, device: &Device) -> Checked {
-    if device.is_loopback() || !device.is_up() {
-        return Answer::silent("loopback or down");
-    }
     let (_, flush) = halves(device)?;
     if flush <= LONG_NS {
         return Answer::fine(format!("{flush} ns"));

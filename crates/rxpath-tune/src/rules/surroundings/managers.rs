@@ -19,7 +19,7 @@ pub const CHECKS: Checks = &[
     ("tuned-active", Check::Host(tuned)),
     ("other-managers", Check::Host(others)),
     ("persistent-vs-live", Check::Host(super::persistent::kept)),
-    ("qdisc-root", Check::Device(qdisc)),
+    ("qdisc-root", Check::Active(qdisc)),
     ("peer-checks", Check::Host(peer)),
 ];
 
@@ -53,9 +53,6 @@ fn others(ask: &Ask<'_>) -> Checked {
 }
 
 fn qdisc(_: &Ask<'_>, device: &Device) -> Checked {
-    if device.is_loopback() || !device.is_up() {
-        return Answer::silent("loopback or down");
-    }
     let link = (&device.nic.link).known()?;
     Answer::recorded(link.qdisc.clone().unwrap_or_else(|| "none".into()))
 }
