@@ -102,10 +102,9 @@ fn throttle(ask: &Ask<'_>) -> Checked {
         return Answer::fine(format!("no limit on the groups of {of}"));
     }
     let stopped = Count::sum(stopped);
-    let watched = &ask.facts.watched;
     let mut observed = format!("cpu.max of {}", limited.join(", "));
     if stopped.total > 0 {
-        let told = watched.tell(stopped, "stops", "the groups were made");
+        let told = ask.facts.watched.tell(stopped, "stops", "the groups were made");
         observed += &format!("; {told}");
     }
     let found = Answer::observed(observed).advice(
@@ -113,7 +112,7 @@ fn throttle(ask: &Ask<'_>) -> Checked {
     );
     // A limit that was never reached has cost nothing so far.
     if stopped.total > 0 {
-        found.rests_on(stopped, watched)
+        found.rests_on(stopped, &ask.facts.watched)
     } else {
         found.severity(Info).size(Unmeasured)
     }

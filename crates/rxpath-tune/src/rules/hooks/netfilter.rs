@@ -43,9 +43,8 @@ fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Checked> {
     if both.total == 0 {
         return None;
     }
-    let watched = &ask.facts.watched;
     let what = "times a packet was dropped or a connection evicted because the table was full";
-    let told = watched.tell(both, what, "the namespace was made");
+    let told = ask.facts.watched.tell(both, what, "the namespace was made");
     let found = Answer::found(
         format!("{told}; now {count} of at most {max} entries"),
         "none",
@@ -55,7 +54,7 @@ fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Checked> {
         "sysctl -w {MAX}={}, or shorter timeouts; firewall settings are never changed by rxpath",
         max.saturating_mul(2)
     );
-    Some(found.advice(advice).severity(Warn).rests_on(both, watched))
+    Some(found.advice(advice).severity(Warn).rests_on(both, &ask.facts.watched))
 }
 
 fn sizing(ask: &Ask<'_>) -> Checked {

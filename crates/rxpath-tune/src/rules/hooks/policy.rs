@@ -48,17 +48,16 @@ fn rp_filter(ask: &Ask<'_>) -> Checked {
     } else {
         format!("strict on: {strict}")
     };
-    let watched = &ask.facts.watched;
     let received = ask.facts.count("Ip.InReceives").known()?;
     // A share of all that comes is no stray sender: this host loses what it should receive.
     let is_much = dropped.evidence() == Evidence::Now
         && dropped.ratio_of(received).is_some_and(|ratio| ratio >= MUCH_RATIO);
     let what = "packets dropped by reverse-path filtering";
-    let told = watched.tell(dropped, what, ask.facts.protocols_began());
+    let told = ask.facts.watched.tell(dropped, what, ask.facts.protocols_began());
     Answer::observed(format!("{told}; {strict}"))
         .advice("loose mode (2) on the device where the other uplink's packets come in")
         .severity(if is_much { Fail } else { Info })
-        .rests_on(dropped, watched)
+        .rests_on(dropped, &ask.facts.watched)
 }
 
 /// It never carries a change: a host that routes for others cuts them off with it, and what it routes for may come later.

@@ -26,8 +26,7 @@ fn backlog(ask: &Ask<'_>) -> Checked {
     if dropped.total == 0 {
         return Answer::fine(format!("{now} packets, none was dropped"));
     }
-    let watched = &ask.facts.watched;
-    let told = watched.tell(dropped, "packets dropped", "boot");
+    let told = ask.facts.watched.tell(dropped, "packets dropped", "boot");
     if dropped.ratio_of(processed).is_some_and(|ratio| ratio < RARE_RATIO) {
         return Answer::fine(format!("{now} packets; {told}: less than one in a million"));
     }
@@ -41,7 +40,7 @@ fn backlog(ask: &Ask<'_>) -> Checked {
         .advice(
             "a longer queue will not help: spread the load over more CPUs, or reduce the work per packet",
         )
-        .rests_on(dropped, watched);
+        .rests_on(dropped, &ask.facts.watched);
     }
     Answer::found(
         observed,
@@ -49,7 +48,7 @@ fn backlog(ask: &Ask<'_>) -> Checked {
         "packets that find the backlog full are lost",
     )
     .change(Set::new(Knob::sysctl("net.core.netdev_max_backlog"), WANTED as u64))
-    .rests_on(dropped, watched)
+    .rests_on(dropped, &ask.facts.watched)
 }
 
 fn weight(ask: &Ask<'_>) -> Checked {

@@ -41,14 +41,13 @@ fn squeezed(ask: &Ask<'_>, now: i64) -> Checked {
     if lines.iter().all(|(_, line)| line.processed.total == 0) {
         return Answer::silent("no packet came yet");
     }
-    let watched = &ask.facts.watched;
     let squeezes = Count::sum(lines.iter().map(|(_, line)| line.time_squeeze));
     let Some(recent) = squeezes.recent else {
         return Err(Gap::Absent(
             "softnet_stat was read once: its 32-bit columns may have wrapped since boot".into(),
         ));
     };
-    let told = watched.tell(squeezes, "times out of budget", "boot");
+    let told = ask.facts.watched.tell(squeezes, "times out of budget", "boot");
     let ratio = |line: &SoftnetCount| line.time_squeeze.ratio_of(line.processed).unwrap_or(0.0);
     let moving = lines.iter().filter(|(_, line)| line.time_squeeze.evidence() == Evidence::Now);
     let worst = moving.max_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b)));
@@ -64,7 +63,7 @@ fn squeezed(ask: &Ask<'_>, now: i64) -> Checked {
         "packets wait in the ring for the next round",
     )
     .change(Set::new(Knob::sysctl("net.core.netdev_budget"), (2 * BUDGET) as u64))
-    .rests_on(line.time_squeeze, watched)
+    .rests_on(line.time_squeeze, &ask.facts.watched)
 }
 
 fn usecs(ask: &Ask<'_>) -> Checked {

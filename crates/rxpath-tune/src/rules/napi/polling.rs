@@ -156,11 +156,11 @@ fn recycle(ask: &Ask<'_>) -> Checked {
     if ratio < SLOW_RATIO {
         return Answer::fine(format!("{:.1} % from the page allocator", ratio * 100.0));
     }
-    let watched = &ask.facts.watched;
-    let told = watched.tell(slow, "buffers from the page allocator", "the pools were made");
+    let told =
+        ask.facts.watched.tell(slow, "buffers from the page allocator", "the pools were made");
     Answer::observed(format!("{told}: {:.0} % of all", ratio * 100.0))
         .advice(
             "look for readers that hold buffers: zero copy, packet taps, sockets with long queues",
         )
-        .rests_on(slow, watched)
+        .rests_on(slow, &ask.facts.watched)
 }

@@ -83,11 +83,10 @@ fn fec(ask: &Ask<'_>, device: &Device) -> Checked {
     if count.total == 0 {
         return Answer::fine(format!("mode {mode}, no uncorrectable block"));
     }
-    let watched = &ask.facts.watched;
-    let told = watched.tell(count, "uncorrectable blocks", "the driver was loaded");
+    let told = ask.facts.watched.tell(count, "uncorrectable blocks", "the driver was loaded");
     Answer::observed(format!("{told}, in mode {mode}"))
         .advice("clean or replace cable and transceiver")
-        .rests_on(count, watched)
+        .rests_on(count, &ask.facts.watched)
 }
 
 fn fec_mode(_: &Ask<'_>, device: &Device) -> Checked {

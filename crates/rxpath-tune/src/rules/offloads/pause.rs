@@ -16,8 +16,7 @@ fn stops(ask: &Ask<'_>, device: &Device, pause: &Pause) -> Checked {
     let first = pause.tx_pause_packets.or_gap("pause frames sent")?;
     let later = ask.facts.later_device(device).and_then(|later| later.nic.pause.value());
     let sent = Count::of(Width::U64, first, later.and_then(|later| later.tx_pause_packets));
-    let watched = &ask.facts.watched;
-    let told = watched.tell(sent, "pause frames sent", "the driver was loaded");
+    let told = ask.facts.watched.tell(sent, "pause frames sent", "the driver was loaded");
     if matches!(sent.evidence(), Evidence::Never | Evidence::Old) {
         return Answer::fine(told);
     }
@@ -30,7 +29,7 @@ fn stops(ask: &Ask<'_>, device: &Device, pause: &Pause) -> Checked {
         "flow control hides a loss: look for its cause first (interrupts, rings, PCIe lanes, the readers); a stopped \
          switch stops other hosts as well",
     )
-    .rests_on(sent, watched)
+    .rests_on(sent, &ask.facts.watched)
 }
 
 fn pause(ask: &Ask<'_>, device: &Device) -> Checked {

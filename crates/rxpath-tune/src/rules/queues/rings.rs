@@ -114,8 +114,7 @@ fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
     if ratio < RARE_RATIO {
         return Answer::fine(format!("{} of {all} packets lost in the NIC", it.lost.total));
     }
-    let watched = &ask.facts.watched;
-    let told = watched.tell(it.lost, "packets lost", "the driver was loaded");
+    let told = ask.facts.watched.tell(it.lost, "packets lost", "the driver was loaded");
     Answer::observed(format!(
         "{} next to {} received: {:.4} % of what came; {told}",
         it.words,
@@ -124,7 +123,7 @@ fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
     ))
     .advice("see irq-affinity, channels-combined and ring-rx")
     .severity(if ratio >= MUCH_RATIO { Fail } else { Warn })
-    .rests_on(it.lost, watched)
+    .rests_on(it.lost, &ask.facts.watched)
 }
 
 fn ring_rx(ask: &Ask<'_>, device: &Device) -> Checked {

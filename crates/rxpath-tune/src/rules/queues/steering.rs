@@ -65,8 +65,7 @@ fn flow_limit(ask: &Ask<'_>) -> Checked {
     if dropped.total == 0 {
         return Answer::silent("no packet was lost at a backlog");
     }
-    let watched = &ask.facts.watched;
-    let told = watched.tell(dropped, "packets lost at backlogs", "boot");
+    let told = ask.facts.watched.tell(dropped, "packets lost at backlogs", "boot");
     if dropped.evidence() == Evidence::Old {
         return Answer::silent(told);
     }
@@ -77,7 +76,7 @@ fn flow_limit(ask: &Ask<'_>) -> Checked {
     let all = CpuList(host_wide((&ask.facts.topology).known()?)?).to_mask();
     Answer::observed(format!("{told}; the flow limit is off"))
         .change(Set::new(Knob::sysctl("net.core.flow_limit_cpu_bitmap"), all))
-        .rests_on(dropped, watched)
+        .rests_on(dropped, &ask.facts.watched)
 }
 
 fn xps(_: &Ask<'_>, device: &Device) -> Checked {

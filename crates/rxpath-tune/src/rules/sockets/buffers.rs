@@ -29,8 +29,8 @@ fn lost(ask: &Ask<'_>) -> Checked {
             Answer::fine(format!("none of {} datagrams", received.total))
         };
     }
-    let watched = &ask.facts.watched;
-    let told = watched.tell(lost, "datagrams lost at full sockets", ask.facts.protocols_began());
+    let told =
+        ask.facts.watched.tell(lost, "datagrams lost at full sockets", ask.facts.protocols_began());
     let ratio = lost.ratio_of(lost.plus(received)).unwrap_or(1.0);
     if ratio < RARE_RATIO {
         return Answer::fine(format!("{told}: less than one in a million"));
@@ -42,7 +42,7 @@ fn lost(ask: &Ask<'_>) -> Checked {
     Answer::observed(format!("{told} ({} of {of}){place}", percent(ratio)))
     .advice("`rxpath diagnose` and `rxpath model bounds` show which of the two; counts of closed sockets are lost")
     .severity(if ratio > 0.01 { Fail } else { Warn })
-    .rests_on(lost, watched)
+    .rests_on(lost, &ask.facts.watched)
 }
 
 fn max(ask: &Ask<'_>) -> Checked {
@@ -114,8 +114,7 @@ fn udp_mem(ask: &Ask<'_>) -> Checked {
     let (max, pages) = memory_limit(ask, "net.ipv4.udp_mem")?;
     let refused = ask.facts.count("Udp.MemErrors").known();
     if let Ok(refused @ Count { total: 1.., .. }) = refused {
-        let watched = &ask.facts.watched;
-        let told = watched.tell(
+        let told = ask.facts.watched.tell(
             refused,
             "datagrams found UDP's memory used up",
             ask.facts.protocols_began(),
@@ -126,7 +125,7 @@ fn udp_mem(ask: &Ask<'_>) -> Checked {
             "all UDP sockets share this limit",
         )
         .advice("fewer or smaller buffers, or a higher third number of net.ipv4.udp_mem")
-        .rests_on(refused, watched);
+        .rests_on(refused, &ask.facts.watched);
     }
     if max > pages {
         return beyond_memory("net.ipv4.udp_mem", max, pages).size(Unmeasured);

@@ -55,13 +55,16 @@ fn full(
     let first = table.table_fulls_total.unwrap_or(0);
     let fulls = Count::of(Width::U64, first, now.and_then(|now| now.table_fulls_total));
     if fulls.evidence() == Evidence::Now {
-        let watched = &ask.facts.watched;
         let found = Answer::found(
-            format!("{}: {}", table.name, watched.tell(fulls, "new neighbours refused", "boot")),
+            format!(
+                "{}: {}",
+                table.name,
+                ask.facts.watched.tell(fulls, "new neighbours refused", "boot")
+            ),
             "none",
             "nothing can be sent to neighbours that are not in the table",
         );
-        return Some(found.advice(advice).severity(Fail).rests_on(fulls, watched));
+        return Some(found.advice(advice).severity(Fail).rests_on(fulls, &ask.facts.watched));
     }
     // The count includes permanent entries: near the limit the table may still not be full.
     if u64::from(entries) * 10 < u64::from(most) * 9 {

@@ -112,8 +112,7 @@ fn accept_queue(ask: &Ask<'_>) -> Checked {
     if overflows.total == 0 {
         return Answer::fine(format!("no overflow; somaxconn is {max}"));
     }
-    let watched = &ask.facts.watched;
-    let told = watched.tell(
+    let told = ask.facts.watched.tell(
         overflows,
         "connections found a listener's queue full",
         ask.facts.protocols_began(),
@@ -121,7 +120,7 @@ fn accept_queue(ask: &Ask<'_>) -> Checked {
     let found = Answer::observed(format!("{told}; somaxconn is {max}"))
         .advice("a larger backlog in the program's listen(), and a faster accept loop");
     let set = (max < 4096).then(|| Set::new(Knob::sysctl("net.core.somaxconn"), 4096));
-    found.changes(set).rests_on(overflows, watched)
+    found.changes(set).rests_on(overflows, &ask.facts.watched)
 }
 
 fn syn_backlog(ask: &Ask<'_>) -> Checked {
@@ -130,8 +129,8 @@ fn syn_backlog(ask: &Ask<'_>) -> Checked {
     if dropped.total == 0 {
         return Answer::fine(format!("none dropped; tcp_syncookies is {cookies}"));
     }
-    let watched = &ask.facts.watched;
-    let told = watched.tell(dropped, "connection requests dropped", ask.facts.protocols_began());
+    let told =
+        ask.facts.watched.tell(dropped, "connection requests dropped", ask.facts.protocols_began());
     let found = Answer::observed(format!("{told}; tcp_syncookies is {cookies}"));
     let longer = "a larger backlog in the program's listen(): that is the length of the queue";
     let advice = match cookies {
@@ -140,5 +139,5 @@ fn syn_backlog(ask: &Ask<'_>) -> Checked {
         ),
         _ => longer.to_owned(),
     };
-    found.advice(advice).rests_on(dropped, watched)
+    found.advice(advice).rests_on(dropped, &ask.facts.watched)
 }

@@ -79,9 +79,11 @@ fn carried(ask: &Ask<'_>, device: &Device, vf: &Device) -> Checked {
     if ratio < 1.0 - USED_RATIO {
         return Answer::fine(format!("{:.0} % came by {}", (1.0 - ratio) * 100.0, vf.name));
     }
-    let watched = &ask.facts.watched;
-    let told =
-        watched.tell(slow, "packets came past the virtual function", "the driver was loaded");
+    let told = ask.facts.watched.tell(
+        slow,
+        "packets came past the virtual function",
+        "the driver was loaded",
+    );
     Answer::found(
         format!("{told}: {:.0} % of all, while {} ({}) is up", ratio * 100.0, vf.name, vf.driver()),
         "most of them by the virtual function",
@@ -91,5 +93,5 @@ fn carried(ask: &Ask<'_>, device: &Device, vf: &Device) -> Checked {
         "ip link set {0} down, then up: the data path is switched when it comes up; {0} must have no address of its own",
         vf.name
     ))
-    .rests_on(slow, watched)
+    .rests_on(slow, &ask.facts.watched)
 }

@@ -153,11 +153,10 @@ fn cloud(ask: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine("no allowance was exceeded");
     }
     let all = Count::sum(known.into_iter().map(|(_, count)| count));
-    let watched = &ask.facts.watched;
-    let told = watched.tell(all, "packets above an allowance", "the driver was loaded");
+    let told = ask.facts.watched.tell(all, "packets above an allowance", "the driver was loaded");
     Answer::observed(format!("{}: {told}", used.join(", ")))
         .advice("a larger instance, or fewer packets; nothing on the host helps")
-        .rests_on(all, watched)
+        .rests_on(all, &ask.facts.watched)
 }
 
 /// A statistic of a driver by its name.
