@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -26,7 +26,26 @@ fn start_error(program: &str, package: &str, error: &std::io::Error) -> HostErro
     HostError::os(format!("run {program}"), error)
 }
 
-fn succeed(what: &str, output: Output) -> Result<Vec<u8>, HostError> {
+/// Runs a program on an input, and gives what it printed.
+fn run(
+    (program, package): (&str, &str),
+    arguments: &[&str],
+    input: &str,
+    what: &str,
+) -> Result<Vec<u8>, HostError> {
+    let failed = |error: std::io::Error| start_error(program, package, &error);
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that ends early says why itself.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(failed)?;
     if output.status.success() {
         return Ok(output.stdout);
     }
@@ -41,39 +60,19 @@ fn succeed(what: &str, output: Output) -> Result<Vec<u8>, HostError> {
 ///
 /// **Errors** `Unsupported` without nft; `Malformed` with nft's words.
 pub fn apply(ruleset: &str) -> Result<(), HostError> {
-    let fail = |e: std::io::Error| start_error("nft", "nftables", &e);
-    let mut child = Command::new("nft")
-        .args(["-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(fail)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // nft that ends early says why itself.
-        let _ = stdin.write_all(ruleset.as_bytes());
-    }
-    succeed("nft ruleset", child.wait_with_output().map_err(fail)?).map(drop)
+    run(("nft", "nftables"), &["-f", "-"], ruleset, "nft ruleset").map(drop)
 }
 
 /// Runs one iptables command in the calling thread's namespace: the arguments after `iptables`.
 fn iptables(arguments: &[String]) -> Result<(), HostError> {
-    let output = Command::new("iptables")
-        .arg("--wait")
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| start_error("iptables", "iptables", &e))?;
-    succeed(&format!("iptables {}", arguments.join(" ")), output).map(drop)
+    let all: Vec<&str> =
+        ["--wait"].into_iter().chain(arguments.iter().map(String::as_str)).collect();
+    let what = format!("iptables {}", arguments.join(" "));
+    run(("iptables", "iptables"), &all, "", &what).map(drop)
 }
 
 fn list_ruleset() -> Result<Vec<u8>, HostError> {
-    let output = Command::new("nft")
-        .args(["-j", "list", "ruleset"])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| start_error("nft", "nftables", &e))?;
-    succeed(LIST_SOURCE, output)
+    run(("nft", "nftables"), &["-j", "list", "ruleset"], "", LIST_SOURCE)
 }
 
 impl Namespace {
