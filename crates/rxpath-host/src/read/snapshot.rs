@@ -66,21 +66,13 @@ enum Kind {
 }
 
 impl Kind {
-    fn path(self) -> &'static str {
+    /// Its name and its path.
+    fn file(self) -> (&'static str, &'static str) {
         match self {
-            Self::Snmp => snmp::SNMP,
-            Self::Netstat => snmp::NETSTAT,
-            Self::Snmp6 => snmp6::PATH,
-            Self::Softnet => softnet::PATH,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Snmp => "snmp",
-            Self::Netstat => "netstat",
-            Self::Snmp6 => "snmp6",
-            Self::Softnet => "softnet",
+            Self::Snmp => ("snmp", snmp::SNMP),
+            Self::Netstat => ("netstat", snmp::NETSTAT),
+            Self::Snmp6 => ("snmp6", snmp6::PATH),
+            Self::Softnet => ("softnet", softnet::PATH),
         }
     }
 }
@@ -119,7 +111,7 @@ impl Reader {
         let sources = kinds
             .iter()
             .map(|kind| {
-                let file = root.open(kind.path()).map_err(|error| describe(&error));
+                let file = root.open(kind.file().1).map_err(|error| describe(&error));
                 Source { kind: *kind, file }
             })
             .collect();
@@ -131,16 +123,16 @@ impl Reader {
     pub fn read(&mut self) -> Counters {
         let mut counters = Counters::default();
         for source in &self.sources {
-            let name = source.kind.name();
+            let (name, path) = source.kind.file();
             let result = match &source.file {
                 Err(why) => Err(why.clone()),
                 Ok(file) => whole(file, &mut self.buffer)
-                    .map_err(|e| format!("cannot read {}: {e}", source.kind.path()))
+                    .map_err(|e| format!("cannot read {path}: {e}"))
                     .and_then(|()| {
                         let text = str::from_utf8(&self.buffer)
-                            .map_err(|_| format!("{}: not text", source.kind.path()))?;
+                            .map_err(|_| format!("{path}: not text"))?;
                         add(source.kind, text, &self.online, &mut counters.values)
-                            .map_err(|e| e.at(source.kind.path()).to_string())
+                            .map_err(|e| e.at(path).to_string())
                     }),
             };
             if let Err(why) = result {

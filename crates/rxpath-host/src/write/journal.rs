@@ -98,6 +98,11 @@ pub struct Contents {
 }
 
 impl Contents {
+    /// A journal on which nothing stands yet: its writer died before the first whole line, and changed nothing.
+    pub fn begun() -> Result<Self, HostError> {
+        Ok(Self { boot_id: boot_id()?, netns: network_namespace()?, ..Self::default() })
+    }
+
     /// Reads a journal without touching it; a last line that is not whole is left out.
     ///
     /// **Errors** `Malformed` for a journal of a newer version, or with a broken line before the last.
@@ -186,10 +191,7 @@ impl Journal {
         if whole < bytes.len() {
             file.set_len(whole as u64).map_err(io("shorten"))?;
         }
-        let contents = match parsed {
-            Some(contents) => contents,
-            None => Contents::begun()?,
-        };
+        let contents = parsed.map_or_else(Contents::begun, Ok)?;
         let mut journal = Self { path: path.into(), file, length: whole as u64, contents };
         if whole == 0 {
             let (boot_id, netns) = (journal.contents.boot_id.clone(), journal.contents.netns);
@@ -383,25 +385,14 @@ impl Journal {
             fault::end();
         }
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
-        match written {
-            Ok(()) => {
-                self.length += text.len() as u64;
-                Ok(())
-            }
-            Err(error) => {
-                // Half a line must not stand before the next one. Should this fail too, the half line stays the
-                // last one: nothing is appended any more, because every caller stops at this error.
-                let _ = self.file.set_len(self.length);
-                Err(HostError::from_io("write", &self.path, error))
-            }
+        if let Err(error) = written {
+            // Half a line must not stand before the next one. Should this fail too, the half line stays the
+            // last one: nothing is appended any more, because every caller stops at this error.
+            let _ = self.file.set_len(self.length);
+            return Err(HostError::from_io("write", &self.path, error));
         }
-    }
-}
-
-impl Contents {
-    /// A journal on which nothing stands yet: its writer died before the first whole line, and changed nothing.
-    pub fn begun() -> Result<Self, HostError> {
-        Ok(Self { boot_id: boot_id()?, netns: network_namespace()?, ..Self::default() })
+        self.length += text.len() as u64;
+        Ok(())
     }
 }
 

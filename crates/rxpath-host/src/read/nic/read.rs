@@ -10,7 +10,7 @@ use crate::netlink::Netlink;
 use crate::read::ioctl::{self, FlowKind, HashFields};
 use crate::read::netlink::ethtool::command::Command;
 use crate::read::netlink::netfilter::Conntrack;
-use crate::read::netlink::nft_tables::{self, NftChain, NftTable};
+use crate::read::netlink::nft_tables;
 use crate::read::netlink::{DeviceQdisc, NetworkLink, ethtool};
 use crate::read::tcx;
 use crate::{HostError, Root};
@@ -197,8 +197,8 @@ impl Reader {
         match Netlink::netfilter() {
             Ok(mut netfilter) => {
                 answers.netfilter_hooks = fact(netfilter.hooks(devices));
-                answers.nft_tables = fact(nft(&mut netfilter));
-                answers.nft_chains = fact(chains(&mut netfilter));
+                answers.nft_tables = fact(nft(|| netfilter.nft_tables()));
+                answers.nft_chains = fact(nft(|| netfilter.nft_chains()));
                 answers.conntrack = fact(tracking(&mut netfilter));
             }
             Err(error) => {
@@ -224,13 +224,9 @@ fn page_bytes() -> Fact<u64> {
     Fact::of(found, "sysconf does not tell the page size")
 }
 
-fn nft(netfilter: &mut Netlink) -> Result<Vec<NftTable>, HostError> {
+fn nft<T>(read: impl FnOnce() -> Result<Vec<T>, HostError>) -> Result<Vec<T>, HostError> {
     // Without the code there are no tables.
-    if nft_tables::is_loaded(&Root::host())? { netfilter.nft_tables() } else { Ok(Vec::new()) }
-}
-
-fn chains(netfilter: &mut Netlink) -> Result<Vec<NftChain>, HostError> {
-    if nft_tables::is_loaded(&Root::host())? { netfilter.nft_chains() } else { Ok(Vec::new()) }
+    if nft_tables::is_loaded(&Root::host())? { read() } else { Ok(Vec::new()) }
 }
 
 fn qdisc_facts(qdisc: &DeviceQdisc) -> QdiscFacts {
