@@ -20,7 +20,7 @@ fn what_the_ioctl_reads_is_what_netlink_says() {
     ns.run(|_| {
         let mut netlink = Netlink::generic().unwrap();
         let mut compared = 0;
-        for group in Group::all() {
+        for group in Group::ALL {
             let Ok(over_netlink) = netlink.group("veth", group) else { continue };
             let by_ioctl = ioctl::group("veth", group).unwrap();
             assert_eq!(by_ioctl.named_in(&over_netlink), over_netlink.named_in(&by_ioctl));

@@ -76,7 +76,7 @@ pub fn others(now: &str) -> Vec<String> {
 pub fn of_groups(device: &str) -> Vec<(String, Vec<String>)> {
     let mut setter = HostSetter::default();
     let mut all = Vec::new();
-    for group in Group::all() {
+    for group in Group::ALL {
         let target = Target::Group { dev: device.into(), group };
         let Ok(Some(value)) = setter.read(&target) else { continue };
         for (name, value) in value.parse::<Pairs>().unwrap_or_default().iter() {
@@ -93,7 +93,7 @@ impl Subject {
             |path: &PathBuf| Some((path.display().to_string(), fs::read_to_string(path).ok()?));
         let mut found: BTreeMap<String, String> = self.files.iter().filter_map(read).collect();
         let mut setter = HostSetter::default();
-        for group in Group::all() {
+        for group in Group::ALL {
             let target = Target::Group { dev: self.device.clone(), group };
             if let Ok(Some(value)) = setter.read(&target) {
                 found.insert(target.to_string(), value);

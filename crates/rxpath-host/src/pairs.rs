@@ -74,6 +74,14 @@ pub(crate) fn as_written(word: &str) -> String {
     word.replace("%20", " ").replace("%3D", "=").replace("%25", "%")
 }
 
+impl<N: AsRef<str>, V: fmt::Display> FromIterator<(N, V)> for Pairs {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(all: I) -> Self {
+        let mut pairs = Self::default();
+        all.into_iter().for_each(|(name, value)| pairs.push(name.as_ref(), value));
+        pairs
+    }
+}
+
 impl fmt::Display for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (name, value)) in self.0.iter().enumerate() {

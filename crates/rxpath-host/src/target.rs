@@ -52,32 +52,22 @@ pub enum Group {
     Link,
 }
 
-/// The groups and their names.
-const GROUPS: [(Group, &str); 13] = [
-    (Group::Features, "features"),
-    (Group::Coalesce, "coalesce"),
-    (Group::Rings, "rings"),
-    (Group::Channels, "channels"),
-    (Group::Pause, "pause"),
-    (Group::PrivFlags, "priv-flags"),
-    (Group::Eee, "eee"),
-    (Group::LinkModes, "link-modes"),
-    (Group::Fec, "fec"),
-    (Group::Stamps, "time-stamps"),
-    (Group::Rss, "rss"),
-    (Group::FlowHash, "flow-hash"),
-    (Group::Link, "link"),
-];
-
-impl Group {
-    /// All of them.
-    pub fn all() -> impl Iterator<Item = Self> {
-        GROUPS.iter().map(|(group, _)| *group)
-    }
-
-    /// Its name in a knob.
-    pub fn name(self) -> &'static str {
-        GROUPS.iter().find(|(group, _)| *group == self).map_or("", |(_, name)| name)
+rxpath_core::named! {
+    /// As targets spell it: `priv-flags`.
+    name of Group {
+        Features => "features",
+        Coalesce => "coalesce",
+        Rings => "rings",
+        Channels => "channels",
+        Pause => "pause",
+        PrivFlags => "priv-flags",
+        Eee => "eee",
+        LinkModes => "link-modes",
+        Fec => "fec",
+        Stamps => "time-stamps",
+        Rss => "rss",
+        FlowHash => "flow-hash",
+        Link => "link",
     }
 }
 
@@ -277,10 +267,9 @@ impl Knob {
     /// A value of it as its target takes it: of a part one pair.
     pub fn text(&self, value: &str) -> String {
         let Some(part) = &self.part else { return value.into() };
-        let mut pairs = Pairs::default();
         // The name is that of a pair already.
-        pairs.push(&as_written(part), value);
-        pairs.to_string()
+        let pair = [(as_written(part), value)];
+        pair.into_iter().collect::<Pairs>().to_string()
     }
 }
 
@@ -350,7 +339,7 @@ fn of_device(dev: &str, rest: &str) -> Result<Knob, &'static str> {
         let queue = queue.parse().map_err(|_| "a NAPI instance is named by its queue: napi-0")?;
         return Ok(Knob { target: Target::Napi { dev, queue }, part });
     }
-    if let Some((group, _)) = GROUPS.iter().find(|(_, name)| *name == head) {
+    if let Some(group) = Group::ALL.into_iter().find(|group| group.name() == head) {
         let inner = part.as_deref().and_then(|part| part.strip_prefix("queue-"));
         if let (Group::Coalesce, Some(inner)) = (group, inner) {
             let (queue, part) =
@@ -358,7 +347,7 @@ fn of_device(dev: &str, rest: &str) -> Result<Knob, &'static str> {
             let queue = queue.parse().map_err(|_| "a queue has a number: coalesce/queue-0")?;
             return Ok(Knob { target: Target::QueueCoalesce { dev, queue }, part });
         }
-        return Ok(Knob { target: Target::Group { dev, group: *group }, part });
+        return Ok(Knob { target: Target::Group { dev, group }, part });
     }
     if rest.is_empty() || rest.contains('.') || rest.starts_with('/') || rest.ends_with('/') {
         return Err(FORMS);

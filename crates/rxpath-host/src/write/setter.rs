@@ -269,11 +269,9 @@ impl Setter for HostSetter {
         match target {
             Target::Group { dev, group: Group::Rss } => restore_rss(dev, &differing),
             Target::Group { group: Group::Features, .. } => {
-                let mut wanted = Pairs::default();
                 // All of them: a bit that waits for another one is only right once that one is.
-                for (name, word) in was.iter() {
-                    wanted.push(name, wanted_word(word));
-                }
+                let wanted: Pairs =
+                    was.iter().map(|(name, word)| (name, wanted_word(word))).collect();
                 self.write(target, &wanted.to_string())
             }
             // What the ends negotiated comes by itself once the same is offered.

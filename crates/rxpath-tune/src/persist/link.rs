@@ -12,7 +12,7 @@ use crate::rule_file::table;
 /// Keys of the `[Link]` section by group and name.
 pub(crate) static KEYS: LazyLock<Vec<(Group, String, String)>> = LazyLock::new(|| {
     let all: BTreeMap<String, Vec<[String; 3]>> = table("link.toml", TEXT);
-    let of = |name: &str| Group::all().find(|group| group.name() == name);
+    let of = |name: &str| Group::ALL.into_iter().find(|group| group.name() == name);
     let keys = all.into_values().flatten();
     keys.filter_map(|[group, name, key]| Some((of(&group)?, name, key))).collect()
 });

@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn places_are_within_the_structure() {
-        for group in Group::all() {
+        for group in Group::ALL {
             let places = fields(group).iter().filter_map(|field| field.word);
             let last = places.flat_map(|(now, max)| [now, max.unwrap_or(1)]).max();
             assert_eq!(last.is_some(), structure(group).is_some(), "{group:?}");
@@ -180,7 +180,7 @@ mod tests {
     proptest! {
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            for group in Group::all() {
+            for group in Group::ALL {
                 let _ = Answer::of_words(group, &bytes).pairs();
             }
             let _ = parse_fec_words(&bytes);

@@ -26,13 +26,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// **Source** net/core/netdev-genl.c `netdev_nl_napi_fill_one`.
 pub fn parse(payload: &[u8]) -> Result<Pairs, HostError> {
     let attrs = Attrs::after(payload, HEADER)?;
-    let mut pairs = Pairs::default();
-    for (name, attribute) in SETTINGS {
-        if let Some(value) = attrs.uint(attribute) {
-            pairs.push(name, value);
-        }
-    }
-    Ok(pairs)
+    let set = SETTINGS.into_iter();
+    Ok(set.filter_map(|(name, attribute)| Some((name, attrs.uint(attribute)?))).collect())
 }
 
 impl Netlink {

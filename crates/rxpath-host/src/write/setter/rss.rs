@@ -218,15 +218,12 @@ pub(super) fn spell_out(dev: &str, asked: &Pairs) -> Result<Pairs, HostError> {
         Some(Table::Default) => default_table(size, queues),
         None => return Ok(asked.clone()),
     };
-    let mut spelled = Pairs::default();
-    for (name, value) in asked.iter() {
-        if name == "indir" {
-            spelled.push(name, joined(&entries));
-        } else {
-            spelled.push(name, value);
-        }
-    }
-    Ok(spelled)
+    let entries = joined(&entries);
+    let spelled = asked.iter().map(|(name, value)| {
+        let value = if name == "indir" { entries.as_str() } else { value };
+        (name, value)
+    });
+    Ok(spelled.collect())
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub fn names(set_now: &str) -> Vec<String> {
             let end = bare[start..].find(|c: char| !c.is_ascii_uppercase() && c != '_');
             names.push(bare[start..].chars().take(end.unwrap_or(usize::MAX)).collect());
         } else if let Some(group) =
-            Group::all().find(|group| group.ethtool_options().contains(&bare) && at == 1)
+            Group::ALL.into_iter().find(|group| group.ethtool_options().contains(&bare) && at == 1)
         {
             // A rule whose first command differs is about something else.
             for name in options(words.get(at + 2..).unwrap_or_default()) {

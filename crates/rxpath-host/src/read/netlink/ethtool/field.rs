@@ -248,13 +248,8 @@ impl Answer {
     }
 
     fn as_pairs(&self, pick: impl Fn(&Field, &Amount) -> Option<String>) -> Pairs {
-        let mut pairs = Pairs::default();
-        for (field, amount) in &self.0 {
-            if let Some(text) = pick(field, amount) {
-                pairs.push(field.name, text);
-            }
-        }
-        pairs
+        let named = self.0.iter();
+        named.filter_map(|(field, amount)| Some((field.name, pick(field, amount)?))).collect()
     }
 
     /// A number and its largest one.

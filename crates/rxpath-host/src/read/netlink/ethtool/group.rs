@@ -24,20 +24,13 @@ pub fn parse_limits(group: Group, payload: &[u8]) -> Result<Pairs, HostError> {
 
 /// The features that can be switched, as pairs.
 pub(crate) fn feature_pairs(features: &Features) -> Pairs {
-    let mut pairs = Pairs::default();
-    for (name, feature) in features.iter().filter(|(_, feature)| feature.changeable) {
-        pairs.push(name, feature_word(feature.active, feature.wanted));
-    }
-    pairs
+    let changeable = features.iter().filter(|(_, feature)| feature.changeable);
+    changeable.map(|(name, it)| (name, feature_word(it.active, it.wanted))).collect()
 }
 
 /// Switches by name, as pairs.
 pub(crate) fn switch_pairs(switches: impl IntoIterator<Item = (String, bool)>) -> Pairs {
-    let mut pairs = Pairs::default();
-    for (name, on) in switches {
-        pairs.push(&name, switch_word(on));
-    }
-    pairs
+    switches.into_iter().map(|(name, on)| (name, switch_word(on))).collect()
 }
 
 impl Netlink {

@@ -21,7 +21,7 @@ fn a_feature_that_waits_is_wanted() {
 proptest! {
     #[test]
     fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        for group in Group::all() {
+        for group in Group::ALL {
             let _ = parse(group, &bytes);
             let _ = parse_limits(group, &bytes);
         }
