@@ -1,7 +1,7 @@
 //! Reads the readable parts of a run and lists the rest.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
@@ -67,7 +67,10 @@ impl RunReader {
         let mut run = Self { directory, manifest, environment, events, samples, problems };
         run.check_files();
         run.problems.extend(contradictions(&run.manifest));
-        run.check_end();
+        if run.manifest.status == Status::Running {
+            let text = run.partial().unwrap_or_default();
+            run.problem(MANIFEST, text);
+        }
         Ok(run)
     }
 
@@ -119,13 +122,6 @@ impl RunReader {
             }
         }
     }
-
-    fn check_end(&mut self) {
-        if self.manifest.status == Status::Running {
-            let text = self.partial().unwrap_or_default();
-            self.problem(MANIFEST, text);
-        }
-    }
 }
 
 /// Figures that an edit by hand leaves inconsistent.
@@ -175,10 +171,40 @@ pub fn parse_environment(text: &str) -> (Option<Environment>, Vec<RunProblem>) {
     (environment, problems)
 }
 
-/// Reads lines of events; what is no event is left out and named.
-pub fn parse_events(from: impl BufRead) -> (Vec<RunEvent>, Vec<RunProblem>) {
-    let mut events = Vec::new();
-    let problems = read_lines(from, &mut events);
+/// Reads events line by line; what is no event is left out and named.
+///
+/// The last line may be cut: a run that was killed while it wrote leaves that behind.
+pub fn parse_events(mut from: impl BufRead) -> (Vec<RunEvent>, Vec<RunProblem>) {
+    let (mut events, mut problems) = (Vec::new(), Vec::new());
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let problem = |text: String| RunProblem::new(EVENTS, Some(number), text);
+        match from.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => {
+                problems.push(problem(format!("cannot be read on: {error}")));
+                break;
+            }
+        }
+        let whole = line.ends_with(b"\n");
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        match serde_json::from_slice::<RunEvent>(&line) {
+            Ok(event) => events.push(event),
+            Err(_) if !whole && line.len() as u64 == MAX_LINE_BYTES => {
+                problems.push(problem("the line is too long to be an event; stopped here".into()));
+                break;
+            }
+            Err(_) if !whole => {
+                problems
+                    .push(problem("the last line is cut: the events before it are shown".into()));
+            }
+            Err(error) => problems.push(problem(format!("not an event, left out: {error}"))),
+        }
+    }
     (events, problems)
 }
 
@@ -188,25 +214,16 @@ fn text(directory: &Path, name: &str, problems: &mut Vec<RunProblem>) -> Option<
     if !path.exists() {
         return None;
     }
-    match fs::read(&path) {
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Some(text),
-            Err(error) => {
-                let end = error.utf8_error().valid_up_to();
-                let line = String::from_utf8_lossy(&error.as_bytes()[..end]).lines().count();
-                problems.push(RunProblem::new(
-                    name,
-                    Some(line.max(1) as u64),
-                    "is not UTF-8: not read",
-                ));
-                None
-            }
-        },
-        Err(error) => {
-            problems.push(RunProblem::new(name, None, format!("cannot be read: {error}")));
-            None
+    problems.push(match fs::read(&path).map(String::from_utf8) {
+        Ok(Ok(text)) => return Some(text),
+        Ok(Err(error)) => {
+            let end = error.utf8_error().valid_up_to();
+            let line = String::from_utf8_lossy(&error.as_bytes()[..end]).lines().count();
+            RunProblem::new(name, Some(line.max(1) as u64), "is not UTF-8: not read")
         }
-    }
+        Err(error) => RunProblem::new(name, None, format!("cannot be read: {error}")),
+    });
+    None
 }
 
 /// The whole lines of `samples.jsonl.gz`; none when there is no such file.
@@ -216,22 +233,20 @@ fn samples(directory: &Path, problems: &mut Vec<RunProblem>) -> Vec<TrialSamples
     let mut lines = BufReader::new(MultiGzDecoder::new(file));
     for at in 1.. {
         let mut line = Vec::new();
-        match lines.by_ref().take(MAX_SAMPLES_BYTES).read_until(b'\n', &mut line) {
+        let why = match lines.by_ref().take(MAX_SAMPLES_BYTES).read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(_) => match serde_json::from_slice(&line) {
-                Ok(trial) => all.push(trial),
-                Err(error) => {
-                    let text = format!("cannot be read: {error}: not read from here on");
-                    problems.push(RunProblem::new(SAMPLES, Some(at), text));
-                    break;
+                Ok(trial) => {
+                    all.push(trial);
+                    continue;
                 }
+                Err(error) => format!("read: {error}"),
             },
-            Err(error) => {
-                let text = format!("cannot be unpacked: {error}: not read from here on");
-                problems.push(RunProblem::new(SAMPLES, Some(at), text));
-                break;
-            }
-        }
+            Err(error) => format!("unpacked: {error}"),
+        };
+        let text = format!("cannot be {why}: not read from here on");
+        problems.push(RunProblem::new(SAMPLES, Some(at), text));
+        break;
     }
     all
 }
@@ -264,16 +279,13 @@ fn events(directory: &Path, problems: &mut Vec<RunProblem>) -> Vec<RunEvent> {
     let path = directory.join(EVENTS);
     let file = match File::open(&path) {
         Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            problems.push(RunProblem::new(
-                EVENTS,
-                None,
-                "is missing: there is no course of events",
-            ));
-            return Vec::new();
-        }
         Err(error) => {
-            problems.push(RunProblem::new(EVENTS, None, format!("cannot be read: {error}")));
+            problems.push(match error.kind() {
+                ErrorKind::NotFound => {
+                    RunProblem::new(EVENTS, None, "is missing: there is no course of events")
+                }
+                _ => RunProblem::new(EVENTS, None, format!("cannot be read: {error}")),
+            });
             return Vec::new();
         }
     };
@@ -285,41 +297,4 @@ fn events(directory: &Path, problems: &mut Vec<RunProblem>) -> Vec<RunEvent> {
         problems.push(RunProblem::new(EVENTS, None, format!("{more} more lines were left out")));
     }
     lines
-}
-
-/// Reads events line by line; what is no event becomes a problem.
-///
-/// The last line may be cut: a run that was killed while it wrote leaves that behind.
-fn read_lines(mut from: impl BufRead, events: &mut Vec<RunEvent>) -> Vec<RunProblem> {
-    let mut problems = Vec::new();
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let problem = |text: String| RunProblem::new(EVENTS, Some(number), text);
-        match from.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
-            Ok(0) => break,
-            Ok(_) => {}
-            Err(error) => {
-                problems.push(problem(format!("cannot be read on: {error}")));
-                break;
-            }
-        }
-        let whole = line.ends_with(b"\n");
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        match serde_json::from_slice::<RunEvent>(&line) {
-            Ok(event) => events.push(event),
-            Err(_) if !whole && line.len() as u64 == MAX_LINE_BYTES => {
-                problems.push(problem("the line is too long to be an event; stopped here".into()));
-                break;
-            }
-            Err(_) if !whole => {
-                problems
-                    .push(problem("the last line is cut: the events before it are shown".into()));
-            }
-            Err(error) => problems.push(problem(format!("not an event, left out: {error}"))),
-        }
-    }
-    problems
 }

@@ -198,8 +198,6 @@ fn checksums(directory: &Path) -> Result<BTreeMap<String, String>, RunError> {
 
 /// SHA-256 of a file in hex; `None` when there is no such file.
 pub(super) fn sha256(path: &Path) -> Result<Option<String>, RunError> {
-    use std::fmt::Write as _;
-
     let failed = |source| RunError::Io { op: "read", path: path.to_owned(), source };
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -215,9 +213,6 @@ pub(super) fn sha256(path: &Path) -> Result<Option<String>, RunError> {
         }
         digest.update(&buffer[..got]);
     }
-    let mut hex = String::with_capacity(64);
-    for byte in digest.finalize() {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    Ok(Some(hex))
+    let hex = |text: String, byte: &u8| text + &format!("{byte:02x}");
+    Ok(Some(digest.finalize().iter().fold(String::new(), hex)))
 }
