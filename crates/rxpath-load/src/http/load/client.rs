@@ -148,9 +148,19 @@ impl<'a, W: Wire> Client<'a, W> {
         self.pace.is_some()
     }
 
-    /// Whether nothing can come from the kernel, so that polling is useless.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.in_flight == 0 && self.connecting == 0
+    /// Does what is due until the engine has something to wait or look for, and says how long; `None` = it is over.
+    #[inline]
+    pub(super) fn next_wait_ns(&mut self) -> Option<u64> {
+        while !self.is_over() {
+            let wait_ns = self.turn();
+            if wait_ns > 0 || self.in_flight > 0 || self.connecting > 0 {
+                return Some(wait_ns);
+            }
+            // Only the clock can change something: a poll would be a useless call.
+            std::hint::spin_loop();
+            self.now_ns = self.wire.now_ns();
+        }
+        None
     }
 
     /// Puts a closed connection where it will be used next.

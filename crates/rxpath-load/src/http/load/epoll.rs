@@ -98,14 +98,7 @@ impl Client<'_, EpollWire> {
     pub(super) fn run(&mut self) -> Result<(), LoadError> {
         let mut events = vec![Event::empty(); EVENTS];
         let mut buffer = vec![0; BUFFER_BYTES];
-        while !self.is_over() {
-            let wait_ns = self.turn();
-            if wait_ns == 0 && self.is_quiet() {
-                // Only the clock can change something: a poll would be a useless call.
-                std::hint::spin_loop();
-                self.now_ns = clock::now_ns();
-                continue;
-            }
+        while let Some(wait_ns) = self.next_wait_ns() {
             self.wire.sockets.calls += 1;
             let got = self.wire.set.wait_ns(&mut events, wait_ns);
             let got = got.map_err(|e| LoadError::io("epoll_wait", e))?;

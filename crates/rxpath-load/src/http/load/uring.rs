@@ -146,14 +146,7 @@ impl Client<'_, RingWire> {
     pub(super) fn run_ring(&mut self, ring: &mut Uring) -> Result<(), LoadError> {
         let mut done = Vec::with_capacity(4 * MAX_ENTRIES);
         let io = |error| LoadError::io("io_uring_enter", error);
-        while !self.is_over() {
-            let wait_ns = self.turn();
-            if wait_ns == 0 && self.is_quiet() {
-                // Only the clock can change something: a poll would be a useless call.
-                std::hint::spin_loop();
-                self.now_ns = clock::now_ns();
-                continue;
-            }
+        while let Some(wait_ns) = self.next_wait_ns() {
             self.submit(ring).map_err(io)?;
             self.wire.sockets.calls += 1;
             ring.wait(1, Duration::from_nanos(wait_ns)).map_err(io)?;
