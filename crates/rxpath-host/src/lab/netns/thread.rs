@@ -1,5 +1,6 @@
 //! A thread that lives in a namespace and runs the jobs that it gets.
 
+use std::any::Any;
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -17,6 +18,9 @@ use crate::HostError;
 use crate::lab::owner::Owner;
 
 type Job = Box<dyn FnOnce(&mut Inside) + Send>;
+
+/// The value of a job. A channel for each type of value would be 12 kB of code for each type.
+type Given = Box<dyn Any + Send>;
 
 /// A thread inside a namespace, in a mount namespace of its own where `/sys` is the namespace's.
 ///
@@ -84,6 +88,11 @@ impl NsThread {
         T: Send + 'static,
         F: FnOnce(&mut Inside) -> T + Send + 'static,
     {
+        let given = self.given(Box::new(move |inside| Box::new(job(inside))))?;
+        given.downcast::<T>().map(|value| *value).map_err(|_| self.gone())
+    }
+
+    fn given(&self, job: Box<dyn FnOnce(&mut Inside) -> Given + Send>) -> Result<Given, HostError> {
         let (reply, answer) = sync_channel(1);
         let job: Job = Box::new(move |inside| {
             // The caller may have ended: then the value is not needed.
