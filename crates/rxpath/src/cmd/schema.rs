@@ -1,21 +1,39 @@
 //! `rxpath schema`: the JSON Schemas of all files and output.
 //!
-//! They are the files in `schemas/`, compressed by the build script. Their types are read in tests only: the code that
+//! They are the files in `schemas/`, packed by the build script. Their types are read in tests only: the code that
 //! makes a schema of a type would be a tenth of the program.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use flate2::read::ZlibDecoder;
+use rxpath_core::IntoMap;
+use serde_json::Value;
 
 use crate::cmd::prelude::*;
 use crate::cmd::values::write;
 use crate::output::line;
 
+/// What the build script wrote: what stands between pieces of text, the pieces, and for each name the places of its pieces.
+type PackedSchemas = (String, Vec<String>, BTreeMap<String, Vec<usize>>);
+
+fn packed() -> anyhow::Result<PackedSchemas> {
+    let bytes: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schemas.json.z"));
+    let mut text = String::new();
+    ZlibDecoder::new(bytes).read_to_string(&mut text)?;
+    let value: Value = serde_json::from_str(&text)?;
+    Ok(serde_json::from_value(value)?)
+}
+
 /// The text of each schema by its name.
 fn built_in() -> BTreeMap<String, String> {
-    let packed: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schemas.json.z"));
     #[expect(clippy::expect_used, reason = "the build script wrote it, and a test reads it")]
-    serde_json::from_reader(ZlibDecoder::new(packed)).expect("built-in schemas")
+    let (between, pieces, names) = packed().expect("built-in schemas");
+    let text = |places: Vec<usize>| {
+        let pieces: Vec<&str> = places.into_iter().map(|at| pieces[at].as_str()).collect();
+        pieces.join(between.as_str())
+    };
+    names.into_iter().map(|(name, places)| (name, text(places))).into_map()
 }
 
 /// The names, for shells that complete them.
