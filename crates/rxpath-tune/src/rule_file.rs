@@ -6,11 +6,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::rule::{Check, Rule, RuleKind};
+use crate::texts::text;
 
-/// A table that is part of the program: `text` is what the file `name` says, as TOML.
+/// A table that is part of the program: what `src/NAME.toml` says.
 #[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
-pub(crate) fn table<T: DeserializeOwned>(name: &str, text: &str) -> T {
-    toml::from_str(text).unwrap_or_else(|why| panic!("{name}: {why}"))
+pub(crate) fn table<T: DeserializeOwned>(name: &str) -> T {
+    toml::from_str(text(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
 /// The check of each rule of a file, by its id.

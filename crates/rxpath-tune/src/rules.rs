@@ -13,20 +13,21 @@ mod surroundings;
 use std::sync::LazyLock;
 
 use crate::rule::Rule;
-use crate::rule_file::RuleFile;
+use crate::rule_file::{Checks, RuleFile};
+use crate::texts::text;
 
-/// The files of rules: the texts of `AREA/NAME.toml`, the checks of `AREA/NAME.rs`.
+/// The files of rules: the name of each `AREA/NAME.toml`, and the checks of `AREA/NAME.rs`.
 macro_rules! files {
     ($($area:ident::$name:ident,)*) => {
-        &[$(RuleFile {
-            text: include_str!(concat!("rules/", stringify!($area), "/", stringify!($name), ".toml")),
-            checks: $area::$name::CHECKS,
-        }),*]
+        &[$((
+            concat!("rules/", stringify!($area), "/", stringify!($name)),
+            $area::$name::CHECKS,
+        )),*]
     };
 }
 
 /// Every file of rules.
-const FILES: &[RuleFile] = files![
+const FILES: &[(&str, Checks)] = files![
     // NIC: interrupts and coalescing.
     interrupts::coalesce,
     interrupts::affinity,
@@ -87,8 +88,9 @@ static ALL: LazyLock<Vec<Rule>> = LazyLock::new(read);
 
 #[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
 fn read() -> Vec<Rule> {
-    let rules = |file: &RuleFile| file.rules().unwrap_or_else(|why| panic!("rules: {why}"));
-    FILES.iter().flat_map(rules).collect()
+    let file = |&(name, checks): &(&str, Checks)| RuleFile { text: text(name), checks };
+    let rules = |file: RuleFile| file.rules().unwrap_or_else(|why| panic!("rules: {why}"));
+    FILES.iter().map(file).flat_map(rules).collect()
 }
 
 /// Every rule, in order.
@@ -163,7 +165,7 @@ mod tests {
         };
         let files: Vec<_> = sources().into_iter().filter(has_rules).collect();
         for (path, text) in &files {
-            let readers = FILES.iter().filter(|file| file.text == text).count();
+            let readers = FILES.iter().filter(|(name, _)| super::text(name) == text).count();
             assert_eq!(readers, 1, "{}", path.display());
         }
         assert_eq!(files.len(), FILES.len());

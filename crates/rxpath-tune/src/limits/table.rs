@@ -39,4 +39,4 @@ pub(super) struct OwnFile {
 }
 
 pub(super) static SETTINGS: LazyLock<Settings> =
-    LazyLock::new(|| crate::rule_file::table("settings.toml", include_str!("settings.toml")));
+    LazyLock::new(|| crate::rule_file::table("limits/settings"));

@@ -11,13 +11,11 @@ use crate::rule_file::table;
 
 /// Keys of the `[Link]` section by group and name.
 pub(crate) static KEYS: LazyLock<Vec<(Group, String, String)>> = LazyLock::new(|| {
-    let all: BTreeMap<String, Vec<[String; 3]>> = table("link.toml", TEXT);
+    let all: BTreeMap<String, Vec<[String; 3]>> = table("persist/link");
     let of = |name: &str| Group::ALL.into_iter().find(|group| group.name() == name);
     let keys = all.into_values().flatten();
     keys.filter_map(|[group, name, key]| Some((of(&group)?, name, key))).collect()
 });
-
-const TEXT: &str = include_str!("link.toml");
 
 /// A value as systemd writes it.
 fn value(name: &str, value: &str) -> String {
@@ -79,8 +77,9 @@ pub(super) fn drafts(plan: &Plan, matching: &Matching) -> (Vec<Draft>, Vec<LeftO
 
 #[cfg(test)]
 mod tests {
-    use super::{KEYS, TEXT};
+    use super::KEYS;
     use crate::rules;
+    use crate::texts::text;
 
     /// A key that a rule tells people to write is one that a plan writes and a check reads.
     #[test]
@@ -94,6 +93,7 @@ mod tests {
     }
     #[test]
     fn each_row_names_a_group() {
-        assert_eq!(KEYS.len(), TEXT.lines().filter(|line| line.starts_with("    [")).count());
+        let rows = text("persist/link").lines().filter(|line| line.starts_with("    ["));
+        assert_eq!(KEYS.len(), rows.count());
     }
 }

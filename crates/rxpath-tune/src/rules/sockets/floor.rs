@@ -40,8 +40,7 @@ pub struct Floors {
     pub neighbour: Vec<Floor>,
 }
 
-pub static FLOORS: LazyLock<Floors> =
-    LazyLock::new(|| table("sockets/least.toml", include_str!("least.toml")));
+pub static FLOORS: LazyLock<Floors> = LazyLock::new(|| table("rules/sockets/least"));
 
 impl Floor {
     /// If the version is not known, the setting may have no effect.

@@ -15,7 +15,7 @@ use crate::weight::Severity;
 
 /// Groups of settings and the programs that write them.
 static OWNED: LazyLock<BTreeMap<String, Owned>> =
-    LazyLock::new(|| table("owned.toml", include_str!("owned.toml")));
+    LazyLock::new(|| table("rules/surroundings/owned"));
 
 /// The programs that write a group of settings, by `comm` (cut to 15 bytes).
 #[derive(Deserialize)]

@@ -31,7 +31,7 @@ const CPU: &str = "/sys/devices/system/cpu";
 /// **Source** Documentation/admin-guide/kernel-parameters.txt; parameters of modules are those of
 /// `/sys/module/NAME/parameters` with mode 0644.
 static PARAMETERS: LazyLock<BTreeMap<String, String>> =
-    LazyLock::new(|| table("parameters.toml", include_str!("parameters.toml")));
+    LazyLock::new(|| table("rules/surroundings/parameters"));
 
 /// A value that the next boot sets.
 struct Wanted {
