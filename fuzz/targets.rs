@@ -177,7 +177,7 @@ fn ethtool_answers(bytes: &[u8]) {
 
 /// Settings by name and value, as a plan and the journal hold them, and their limits.
 fn ethtool_groups(bytes: &[u8]) {
-    for group in Group::all() {
+    for group in Group::ALL {
         drop(ethtool::group::parse(group, bytes));
         drop(ethtool::group::parse_limits(group, bytes));
     }
