@@ -85,9 +85,7 @@ fn inodes(root: &Root) -> Result<BTreeSet<u32>, Fact<Readers>> {
     let mut gap = None;
     for path in [udp::UDP, udp::UDP6] {
         match root.parsed(path, udp::parse) {
-            Ok(sockets) => {
-                inodes.extend(sockets.iter().filter_map(|it| u32::try_from(it.inode).ok()));
-            }
+            Ok(sockets) => inodes.extend(sockets.iter().map(|it| it.inode)),
             Err(error) => gap = Some(error),
         }
     }

@@ -30,9 +30,7 @@ pub(super) fn udp_ports(
         }
     }
     let is_wanted = |socket: &udp::ProcfsUdpSocket| {
-        wanted.as_ref().is_none_or(|wanted| {
-            u32::try_from(socket.inode).is_ok_and(|inode| wanted.contains(&inode))
-        })
+        wanted.as_ref().is_none_or(|wanted| wanted.contains(&socket.inode))
     };
     let mut ports: BTreeMap<u16, UdpPort> = BTreeMap::new();
     let mut gap = None;
@@ -40,7 +38,7 @@ pub(super) fn udp_ports(
         match root.parsed(path, udp::parse) {
             Ok(sockets) => {
                 for socket in sockets.into_iter().filter(is_wanted) {
-                    let port = ports.entry(socket.local.port()).or_default();
+                    let port = ports.entry(socket.port).or_default();
                     port.sockets_count += 1;
                     port.worst_drops_total =
                         port.worst_drops_total.max(socket.drops.unwrap_or_default());

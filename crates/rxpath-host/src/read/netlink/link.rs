@@ -2,10 +2,10 @@
 
 use libc::{
     IFLA_ADDRESS, IFLA_ALLMULTI, IFLA_CARRIER, IFLA_CARRIER_CHANGES, IFLA_GRO_MAX_SIZE,
-    IFLA_GSO_MAX_SEGS, IFLA_GSO_MAX_SIZE, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK,
-    IFLA_LINK_NETNSID, IFLA_LINKINFO, IFLA_MASTER, IFLA_MAX_MTU, IFLA_MIN_MTU, IFLA_MTU,
-    IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, IFLA_PROMISCUITY, IFLA_QDISC, IFLA_STATS64,
-    IFLA_TARGET_NETNSID, IFLA_TSO_MAX_SIZE, IFLA_TXQLEN, IFLA_XDP, RTM_GETLINK, RTM_NEWLINK,
+    IFLA_GSO_MAX_SIZE, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINK_NETNSID,
+    IFLA_LINKINFO, IFLA_MASTER, IFLA_MAX_MTU, IFLA_MIN_MTU, IFLA_MTU, IFLA_NUM_RX_QUEUES,
+    IFLA_NUM_TX_QUEUES, IFLA_PROMISCUITY, IFLA_QDISC, IFLA_STATS64, IFLA_TARGET_NETNSID,
+    IFLA_TSO_MAX_SIZE, IFLA_XDP, RTM_GETLINK, RTM_NEWLINK,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,8 +43,6 @@ pub struct NetworkLink {
     pub mac: Vec<u8>,
     /// **Unit** bytes.
     pub mtu: u32,
-    /// **Unit** packets.
-    pub txqueuelen: u32,
     /// Transmit queues.
     pub tx_queues: u32,
     /// Receive queues.
@@ -61,14 +59,10 @@ pub struct NetworkLink {
     pub carrier: Option<bool>,
     /// How often it lost or got one.
     pub carrier_changes: Option<u32>,
-    /// **Unit** segments.
-    pub gso_max_segs: Option<u32>,
     /// **Unit** bytes.
     pub gso_max_size: Option<u32>,
     /// Most that the driver takes for segmentation. **Unit** bytes. Since 5.19.
     pub tso_max_size: Option<u32>,
-    /// **Unit** bytes; IPv4 has its own since 6.3.
-    pub gso_ipv4_max_size: Option<u32>,
     /// Largest packet that GRO builds. **Unit** bytes. Since 5.19.
     pub gro_max_size: Option<u32>,
     /// The same for IPv4, since 6.3.
@@ -166,7 +160,6 @@ impl NetworkLink {
             kind: info.text(IFLA_INFO_KIND),
             mac: attrs.get(IFLA_ADDRESS).unwrap_or_default().to_vec(),
             mtu: attrs.u32(IFLA_MTU).unwrap_or_default(),
-            txqueuelen: attrs.u32(IFLA_TXQLEN).unwrap_or_default(),
             tx_queues: attrs.u32(IFLA_NUM_TX_QUEUES).unwrap_or_default(),
             rx_queues: attrs.u32(IFLA_NUM_RX_QUEUES).unwrap_or_default(),
             qdisc: attrs.text(IFLA_QDISC),
@@ -175,10 +168,8 @@ impl NetworkLink {
             peer_namespace: attrs.u32(IFLA_LINK_NETNSID),
             carrier: attrs.u8(IFLA_CARRIER).map(|up| up != 0),
             carrier_changes: attrs.u32(IFLA_CARRIER_CHANGES),
-            gso_max_segs: attrs.u32(IFLA_GSO_MAX_SEGS),
             gso_max_size: attrs.u32(IFLA_GSO_MAX_SIZE),
             tso_max_size: attrs.u32(IFLA_TSO_MAX_SIZE),
-            gso_ipv4_max_size: attrs.u32(IFLA_GSO_IPV4_MAX_SIZE),
             gro_max_size: attrs.u32(IFLA_GRO_MAX_SIZE),
             gro_ipv4_max_size: attrs.u32(IFLA_GRO_IPV4_MAX_SIZE),
             mtu_range: attrs.u32(IFLA_MIN_MTU).zip(attrs.u32(IFLA_MAX_MTU)),

@@ -27,16 +27,12 @@ pub struct SkMemInfo {
     pub rmem: u32,
     /// Limit of it.
     pub rcvbuf: u32,
-    /// Charged to what was sent and not freed yet.
-    pub wmem: u32,
-    /// Limit of it.
+    /// Limit of what was sent and not freed yet.
     pub sndbuf: u32,
     /// Reserved from the protocol's memory in advance.
     pub fwd_alloc: u32,
     /// Queued for sending (TCP).
     pub wmem_queued: u32,
-    /// Socket options, filters and control data.
-    pub optmem: u32,
     /// Waiting while the socket was locked by its owner.
     pub backlog: u32,
     /// **Unit** packets dropped at this socket since it was made; wraps at 2^32.
@@ -50,11 +46,9 @@ impl SkMemInfo {
         Some(Self {
             rmem: at(0)?,
             rcvbuf: at(1)?,
-            wmem: at(2)?,
             sndbuf: at(3)?,
             fwd_alloc: at(4)?,
             wmem_queued: at(5)?,
-            optmem: at(6)?,
             backlog: at(7)?,
             drops: at(8)?,
         })
