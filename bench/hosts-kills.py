@@ -25,7 +25,7 @@ draw = random.Random(f"{seed} {group}")
 KINDS = os.environ["KINDS"].split()
 # A host knows the latest end of a load before its start: 10 s for the hosts to answer, 1 s for a load that nobody can stop, the load
 # itself; then the lease (20 s) and a little. And the time until a watchdog undoes what a killed endpoint left. Seconds.
-PROCESSES, SETTINGS = 38, 70
+PROCESSES, SETTINGS = 34, 70
 # No run takes longer. Seconds.
 LONGEST = 150
 # A host that a new sshd runs on answers within this. Seconds.

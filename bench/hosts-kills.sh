@@ -12,7 +12,7 @@
 # The time is uniform over the whole of a life: it is drawn from a span that is longer than the life in runs that nobody disturbed,
 # and a round whose run was over earlier is made again. Of a cut and of a host it is the life of the endpoint there. Then it is waited
 # until the hosts are clean:
-# - no process is in the PID namespace of a host but its sshd, after 38 s (the watchdog of settings: 70 s);
+# - no process is in the PID namespace of a host but its sshd, after 34 s (the watchdog of settings: 70 s);
 # - each setting is byte for byte as before, after 70 s: /proc/sys/net, the devices' files in /sys/class/net, `ethtool -k`, `-c`,
 #   `-g` and `-l`, queueing disciplines with their options;
 # - the remote directory holds the one cached program, and nothing is in /tmp, /run/rxpath or /run/netns;
