@@ -156,22 +156,31 @@ fn one(root: &Root, cpu: u32, nodes: &Nodes) -> Cpu {
             .map_or_else(|| Fact::absent("in no node's CPU list"), |(node, _)| Fact::ok(*node)),
         Err(error) => Fact::absent(error.to_string()),
     };
-    let caches = format!("{CPU}/cpu{cpu}/cache");
-    let llc = last_cache(root, &caches).unwrap_or(caches);
+    let llc = last_cache(root, cpu);
     Cpu {
         cpu,
         package: fact(root.number(&format!("{topology}/physical_package_id"))),
         core: fact(root.number(&format!("{topology}/core_id"))),
         siblings: fact(siblings),
         node,
-        llc_cpus: fact(root.cpus(&format!("{llc}/shared_cpu_list"))),
-        llc_bytes: fact(cache_bytes(root, &format!("{llc}/size"))),
+        llc_cpus: fact(llc.clone().map_or_else(
+            || Err(no_cache(cpu)),
+            |dir| root.cpus(&format!("{dir}/shared_cpu_list")),
+        )),
+        llc_bytes: fact(
+            llc.map_or_else(|| Err(no_cache(cpu)), |dir| cache_bytes(root, &format!("{dir}/size"))),
+        ),
     }
 }
 
+fn no_cache(cpu: u32) -> HostError {
+    HostError::Missing { path: format!("{CPU}/cpu{cpu}/cache").into() }
+}
+
 /// The directory of the cache with the highest level.
-fn last_cache(root: &Root, dir: &str) -> Option<String> {
-    let names = root.list(dir).ok()?;
+fn last_cache(root: &Root, cpu: u32) -> Option<String> {
+    let dir = format!("{CPU}/cpu{cpu}/cache");
+    let names = root.list(&dir).ok()?;
     names
         .iter()
         .filter(|name| name.starts_with("index"))
