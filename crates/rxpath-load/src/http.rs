@@ -12,6 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::uring::Uring;
 
+/// A length: digits only. A sign, a list and what overflows are none.
+fn number(value: &[u8]) -> Option<u64> {
+    let digits = value.trim_ascii();
+    str::from_utf8(digits).ok().filter(|_| digits.iter().all(u8::is_ascii_digit))?.parse().ok()
+}
+
 /// How threads do their I/O.
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

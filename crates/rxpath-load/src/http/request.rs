@@ -5,6 +5,7 @@
 use std::mem::MaybeUninit;
 
 use crate::http::chunks::ChunkError;
+use crate::http::number;
 
 /// Most header fields of a request; more are refused with 431.
 pub const MAX_FIELDS: usize = 64;
@@ -14,8 +15,8 @@ pub const MAX_FIELDS: usize = 64;
 pub struct Head {
     /// Bytes of the head, the empty line included.
     pub bytes: usize,
-    /// The method.
-    pub method: Method,
+    /// The method is `HEAD`: a reply without its body.
+    pub is_head: bool,
     /// Spoken in HTTP/1.0.
     pub is_old: bool,
     /// The connection stays open after the reply (RFC 9112 section 9.3).
@@ -24,17 +25,6 @@ pub struct Head {
     pub body: BodyFraming,
     /// The client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
     pub expects_continue: bool,
-}
-
-/// Methods that are answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// `GET`.
-    Get,
-    /// `HEAD`: a reply without its body.
-    Head,
-    /// `POST`.
-    Post,
 }
 
 /// What follows a head (RFC 9112 section 6.3).
@@ -70,7 +60,7 @@ pub enum Reject {
 impl From<ChunkError> for Reject {
     fn from(error: ChunkError) -> Self {
         match error {
-            ChunkError::Malformed(_) => Self::BadRequest,
+            ChunkError::Malformed => Self::BadRequest,
             ChunkError::TooLarge => Self::ContentTooLarge,
             ChunkError::LineTooLong => Self::HeadTooLarge,
         }
@@ -94,17 +84,17 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Reject> {
     };
     let is_old = request.version == Some(0);
     let asked = Asked::read(request.headers, is_old)?;
-    let method = method(request.method.unwrap_or_default())?;
+    let is_head = is_head(request.method.unwrap_or_default())?;
     let (keep_alive, body) = (asked.keep_alive, asked.body(is_old)?);
     let expects_continue = asked.expects_continue && !is_old;
-    Ok(Some(Head { bytes: len, method, is_old, keep_alive, body, expects_continue }))
+    Ok(Some(Head { bytes: len, is_head, is_old, keep_alive, body, expects_continue }))
 }
 
-fn method(name: &str) -> Result<Method, Reject> {
-    match name {
-        "GET" => Ok(Method::Get),
-        "HEAD" => Ok(Method::Head),
-        "POST" => Ok(Method::Post),
+/// Of a method that is answered, whether it is `HEAD`.
+fn is_head(method: &str) -> Result<bool, Reject> {
+    match method {
+        "HEAD" => Ok(true),
+        "GET" | "POST" => Ok(false),
         "PUT" | "DELETE" | "CONNECT" | "OPTIONS" | "TRACE" | "PATCH" => {
             Err(Reject::MethodNotAllowed)
         }
@@ -204,15 +194,6 @@ impl Asked {
     }
 }
 
-/// Digits only, at most 19: `+5`, `5, 5` and what overflows are no lengths.
-fn number(value: &[u8]) -> Option<u64> {
-    let digits = value.trim_ascii();
-    if digits.is_empty() || digits.len() > 19 || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    Some(digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,7 +216,7 @@ mod tests {
             head,
             Head {
                 bytes: PLAIN.len(),
-                method: Method::Get,
+                is_head: false,
                 is_old: false,
                 keep_alive: true,
                 body: BodyFraming::None,

@@ -8,9 +8,7 @@
 mod head;
 mod known;
 
-use thiserror::Error;
-
-use crate::http::chunks::{ChunkError, Chunks};
+use crate::http::chunks::Chunks;
 use head::{Body, Head};
 pub use known::Known;
 
@@ -30,33 +28,18 @@ pub struct Reply {
 }
 
 /// What was read is no HTTP/1 reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// The head does not parse.
-    #[error("not a valid HTTP/1 response head ({0})")]
-    Head(&'static str),
+    Head,
     /// The head does not end.
-    #[error("the head is longer than {MAX_HEAD_BYTES} bytes")]
     HeadTooLong,
     /// `Content-Length` is no number, or says two things.
-    #[error("Content-Length is not a single number")]
     ContentLength,
     /// The body is not chunked as the head says.
-    #[error("the chunked body is malformed ({0})")]
-    Chunk(&'static str),
+    Chunk,
     /// `101 Switching Protocols` without having been asked.
-    #[error("the server switched protocols without a request to do so")]
     Switched,
-}
-
-impl From<ChunkError> for Malformed {
-    fn from(error: ChunkError) -> Self {
-        Self::Chunk(match error {
-            ChunkError::Malformed(what) => what,
-            ChunkError::TooLarge => "a chunk size over 64 bits",
-            ChunkError::LineTooLong => "a line does not end",
-        })
-    }
 }
 
 /// What became of the bytes.
@@ -175,7 +158,7 @@ impl ResponseReader {
                     taken as usize
                 }
                 State::Chunked(chunks) => {
-                    let skipped = chunks.skip(rest, u64::MAX)?;
+                    let skipped = chunks.skip(rest, u64::MAX).map_err(|_| Malformed::Chunk)?;
                     if !skipped.is_end {
                         return Ok(Fed::More);
                     }
@@ -227,7 +210,7 @@ impl ResponseReader {
         self.head.clear();
         match parsed {
             Some((len, head)) if len == end => Ok(Some((end - before, head))),
-            _ => Err(Malformed::Head("an empty line inside it")),
+            _ => Err(Malformed::Head),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::{MAX_HEAD_BYTES, Malformed, Reply};
+use crate::http::number;
 
 /// The most headers of a reply.
 const MAX_HEADERS: usize = 128;
@@ -42,7 +43,7 @@ struct Said {
 /// The head at the front of `bytes` and its length; `None` while its end is not there.
 pub(super) fn parse(bytes: &[u8], bodiless: bool) -> Result<Option<(usize, Head)>, Malformed> {
     if bytes.first().is_some_and(|first| *first != b'H') {
-        return Err(Malformed::Head("it does not begin with HTTP/1"));
+        return Err(Malformed::Head);
     }
     let mut headers = [MaybeUninit::<httparse::Header>::uninit(); MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
@@ -54,7 +55,7 @@ pub(super) fn parse(bytes: &[u8], bodiless: bool) -> Result<Option<(usize, Head)
         }
         Ok(httparse::Status::Complete(len)) => len,
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(error) => return Err(Malformed::Head(why(error))),
+        Err(_) => return Err(Malformed::Head),
     };
     let status = response.code.unwrap_or(0);
     let mut said = Said::default();
@@ -97,7 +98,7 @@ impl Said {
 
     /// A number; the same number several times counts once (RFC 9110, section 8.6).
     fn hear_length(&mut self, value: &[u8]) -> Result<(), Malformed> {
-        for word in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+        for word in value.split(|byte| *byte == b',') {
             let length = number(word).ok_or(Malformed::ContentLength)?;
             if self.length.is_some_and(|before| before != length) {
                 return Err(Malformed::ContentLength);
@@ -120,29 +121,6 @@ impl Said {
 
 fn words(value: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|word| !word.is_empty())
-}
-
-/// Digits and nothing else.
-fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |number, digit| {
-        let digit = char::from(*digit).to_digit(10)?;
-        number.checked_mul(10)?.checked_add(u64::from(digit))
-    })
-}
-
-fn why(error: httparse::Error) -> &'static str {
-    match error {
-        httparse::Error::HeaderName => "a header's name",
-        httparse::Error::HeaderValue => "a header's value",
-        httparse::Error::NewLine => "a line's end",
-        httparse::Error::Status => "the status",
-        httparse::Error::Token => "a token",
-        httparse::Error::TooManyHeaders => "more than 128 headers",
-        httparse::Error::Version => "the version",
-    }
 }
 
 /// The end of the head, searched from `from` on: behind the first empty line.

@@ -84,10 +84,10 @@ fn chunks_are_read_with_extensions_and_trailers() {
         ["\r\n", "x\r\n", "5\nhello", "1\r\nxy\r\n", "11111111111111111\r\n", "1\r\nx\n", "-1\r\n"]
     {
         let told = whole(format!("{head}{body}").as_bytes());
-        assert!(matches!(told, Err(Malformed::Chunk(_))), "{body:?}: {told:?}");
+        assert!(told == Err(Malformed::Chunk), "{body:?}: {told:?}");
     }
     let endless = format!("{head}1;{}", "x".repeat(9000));
-    assert!(matches!(whole(endless.as_bytes()), Err(Malformed::Chunk(_))));
+    assert_eq!(whole(endless.as_bytes()), Err(Malformed::Chunk));
 }
 
 #[test]

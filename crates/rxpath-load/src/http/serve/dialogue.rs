@@ -2,7 +2,7 @@
 
 use crate::engine::spin::Spinner;
 use crate::http::chunks::Chunks;
-use crate::http::request::{self, BodyFraming, Head, Method, Reject};
+use crate::http::request::{self, BodyFraming, Head, Reject};
 use crate::http::serve::reply::{Kind, ReplyQueue};
 
 #[cfg(test)]
@@ -292,7 +292,7 @@ impl Dialogue {
 }
 
 fn kind(head: Head) -> Kind {
-    match (head.method == Method::Head, head.keep_alive, head.is_old) {
+    match (head.is_head, head.keep_alive, head.is_old) {
         (false, true, false) => Kind::Ok,
         (true, true, false) => Kind::OkHead,
         (false, false, _) => Kind::OkClose,
