@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 
 use crate::http::chunks::ChunkError;
 use crate::http::number;
+use crate::http::serve::reply::Kind;
 
 /// Most header fields of a request; more are refused with 431.
 pub const MAX_FIELDS: usize = 64;
@@ -38,26 +39,7 @@ pub enum BodyFraming {
     Chunked,
 }
 
-/// Why a request is refused; the connection is closed after the reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reject {
-    /// 400: not HTTP, or its framing is ambiguous.
-    BadRequest,
-    /// 405: a known method that a measuring server has no use for.
-    MethodNotAllowed,
-    /// 413: the body is longer than allowed.
-    ContentTooLarge,
-    /// 417: an expectation other than `100-continue`.
-    ExpectationFailed,
-    /// 431: the head is longer than allowed or has too many fields.
-    HeadTooLarge,
-    /// 501: an unknown method or transfer coding.
-    NotImplemented,
-    /// 505: neither HTTP/1.0 nor HTTP/1.1.
-    VersionNotSupported,
-}
-
-impl From<ChunkError> for Reject {
+impl From<ChunkError> for Kind {
     fn from(error: ChunkError) -> Self {
         match error {
             ChunkError::Malformed => Self::BadRequest,
@@ -67,20 +49,20 @@ impl From<ChunkError> for Reject {
     }
 }
 
-/// Reads a head; `Ok(None)` when it is not whole yet.
+/// Reads a head; `Ok(None)` when it is not whole yet, `Err` with the reply that refuses it and ends the connection.
 ///
 /// Empty lines before it are skipped (RFC 9112 section 2.2) and count as part of it.
-pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Reject> {
+pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Kind> {
     let mut fields = [const { MaybeUninit::<httparse::Header<'_>>::uninit() }; MAX_FIELDS];
     let mut request = httparse::Request::new(&mut []);
     let len = match request.parse_with_uninit_headers(bytes, &mut fields) {
         Ok(httparse::Status::Complete(len)) => len,
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(httparse::Error::TooManyHeaders) => return Err(Reject::HeadTooLarge),
+        Err(httparse::Error::TooManyHeaders) => return Err(Kind::HeadTooLarge),
         Err(httparse::Error::Version) if names_a_version(bytes) => {
-            return Err(Reject::VersionNotSupported);
+            return Err(Kind::VersionNotSupported);
         }
-        Err(_) => return Err(Reject::BadRequest),
+        Err(_) => return Err(Kind::BadRequest),
     };
     let is_old = request.version == Some(0);
     let asked = Asked::read(request.headers, is_old)?;
@@ -91,14 +73,12 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Reject> {
 }
 
 /// Of a method that is answered, whether it is `HEAD`.
-fn is_head(method: &str) -> Result<bool, Reject> {
+fn is_head(method: &str) -> Result<bool, Kind> {
     match method {
         "HEAD" => Ok(true),
         "GET" | "POST" => Ok(false),
-        "PUT" | "DELETE" | "CONNECT" | "OPTIONS" | "TRACE" | "PATCH" => {
-            Err(Reject::MethodNotAllowed)
-        }
-        _ => Err(Reject::NotImplemented),
+        "PUT" | "DELETE" | "CONNECT" | "OPTIONS" | "TRACE" | "PATCH" => Err(Kind::MethodNotAllowed),
+        _ => Err(Kind::NotImplemented),
     }
 }
 
@@ -119,7 +99,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(fields: &[httparse::Header<'_>], is_old: bool) -> Result<Self, Reject> {
+    fn read(fields: &[httparse::Header<'_>], is_old: bool) -> Result<Self, Kind> {
         let mut asked =
             Self { keep_alive: !is_old, length: None, is_chunked: false, expects_continue: false };
         let mut hosts = 0;
@@ -134,35 +114,35 @@ impl Asked {
         asked.keep_alive &= !has_close;
         // RFC 9112 section 3.2: exactly one Host in HTTP/1.1, at most one before.
         if hosts > 1 || (hosts == 0 && !is_old) {
-            return Err(Reject::BadRequest);
+            return Err(Kind::BadRequest);
         }
         Ok(asked)
     }
 
-    fn take(&mut self, field: &httparse::Header<'_>, hosts: &mut u32) -> Result<(), Reject> {
+    fn take(&mut self, field: &httparse::Header<'_>, hosts: &mut u32) -> Result<(), Kind> {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         match field.name.len() {
             4 if is("host") => *hosts += 1,
             6 if is("expect") => {
                 if !field.value.trim_ascii().eq_ignore_ascii_case(b"100-continue") {
-                    return Err(Reject::ExpectationFailed);
+                    return Err(Kind::ExpectationFailed);
                 }
                 self.expects_continue = true;
             }
             14 if is("content-length") => {
                 // RFC 9112 section 6.3: a second, differing length is an attack or an error.
-                let length = number(field.value).ok_or(Reject::BadRequest)?;
+                let length = number(field.value).ok_or(Kind::BadRequest)?;
                 if self.length.is_some_and(|before| before != length) {
-                    return Err(Reject::BadRequest);
+                    return Err(Kind::BadRequest);
                 }
                 self.length = Some(length);
             }
             17 if is("transfer-encoding") => {
                 if self.is_chunked {
-                    return Err(Reject::BadRequest);
+                    return Err(Kind::BadRequest);
                 }
                 if !field.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
-                    return Err(Reject::NotImplemented);
+                    return Err(Kind::NotImplemented);
                 }
                 self.is_chunked = true;
             }
@@ -181,12 +161,12 @@ impl Asked {
         has_close
     }
 
-    fn body(&self, is_old: bool) -> Result<BodyFraming, Reject> {
+    fn body(&self, is_old: bool) -> Result<BodyFraming, Kind> {
         match (self.is_chunked, self.length) {
             // Both, or chunks in a version without them: two readers could see two requests
             // (RFC 9112 section 6.1).
-            (true, Some(_)) => Err(Reject::BadRequest),
-            (true, None) if is_old => Err(Reject::BadRequest),
+            (true, Some(_)) => Err(Kind::BadRequest),
+            (true, None) if is_old => Err(Kind::BadRequest),
             (true, None) => Ok(BodyFraming::Chunked),
             (false, None | Some(0)) => Ok(BodyFraming::None),
             (false, Some(length)) => Ok(BodyFraming::Length(length)),
@@ -205,7 +185,7 @@ mod tests {
         parse(text.as_bytes()).unwrap().unwrap()
     }
 
-    fn refused(text: &str) -> Reject {
+    fn refused(text: &str) -> Kind {
         parse(text.as_bytes()).unwrap_err()
     }
 
@@ -256,21 +236,21 @@ mod tests {
             "Content-Length: 5\r\nTransfer-Encoding: chunked",
             "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
         ] {
-            assert_eq!(refused(&post(bad)), Reject::BadRequest, "{bad}");
+            assert_eq!(refused(&post(bad)), Kind::BadRequest, "{bad}");
         }
-        assert_eq!(refused(&post("Transfer-Encoding: gzip, chunked")), Reject::NotImplemented);
-        assert_eq!(refused(&post("Expect: the-unexpected")), Reject::ExpectationFailed);
+        assert_eq!(refused(&post("Transfer-Encoding: gzip, chunked")), Kind::NotImplemented);
+        assert_eq!(refused(&post("Expect: the-unexpected")), Kind::ExpectationFailed);
         let old = "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(refused(old), Reject::BadRequest);
+        assert_eq!(refused(old), Kind::BadRequest);
     }
 
     #[test]
     fn what_is_wrong_is_told_apart() {
-        assert_eq!(refused("DELETE / HTTP/1.1\r\nHost: a\r\n\r\n"), Reject::MethodNotAllowed);
-        assert_eq!(refused("BREW / HTTP/1.1\r\nHost: a\r\n\r\n"), Reject::NotImplemented);
-        assert_eq!(refused("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), Reject::VersionNotSupported);
-        assert_eq!(refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Reject::VersionNotSupported);
-        assert_eq!(refused("GET / HTTP/9\r\n\r\n"), Reject::VersionNotSupported);
+        assert_eq!(refused("DELETE / HTTP/1.1\r\nHost: a\r\n\r\n"), Kind::MethodNotAllowed);
+        assert_eq!(refused("BREW / HTTP/1.1\r\nHost: a\r\n\r\n"), Kind::NotImplemented);
+        assert_eq!(refused("GET / HTTP/2.0\r\nHost: a\r\n\r\n"), Kind::VersionNotSupported);
+        assert_eq!(refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Kind::VersionNotSupported);
+        assert_eq!(refused("GET / HTTP/9\r\n\r\n"), Kind::VersionNotSupported);
         for bad in [
             "GET / HTTP/1.1\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
@@ -279,10 +259,10 @@ mod tests {
             "GET / HTTP/1.1\r\nHo st: a\r\n\r\n",
             "GET / HTTQ/1.1\r\n\r\n",
         ] {
-            assert_eq!(refused(bad), Reject::BadRequest, "{bad:?}");
+            assert_eq!(refused(bad), Kind::BadRequest, "{bad:?}");
         }
         let many = "a: b\r\n".repeat(MAX_FIELDS + 1);
-        assert_eq!(refused(&format!("GET / HTTP/1.1\r\n{many}\r\n")), Reject::HeadTooLarge);
+        assert_eq!(refused(&format!("GET / HTTP/1.1\r\n{many}\r\n")), Kind::HeadTooLarge);
     }
 
     #[test]

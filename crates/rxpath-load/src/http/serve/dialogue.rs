@@ -2,7 +2,7 @@
 
 use crate::engine::spin::Spinner;
 use crate::http::chunks::Chunks;
-use crate::http::request::{self, BodyFraming, Head, Reject};
+use crate::http::request::{self, BodyFraming, Head};
 use crate::http::serve::reply::{Kind, ReplyQueue};
 
 #[cfg(test)]
@@ -211,8 +211,8 @@ impl Dialogue {
             match self.step(scratch, rest) {
                 Ok(0) => break,
                 Ok(used) => at += used,
-                Err(reject) => {
-                    scratch.queue.push(reject.into());
+                Err(refusal) => {
+                    scratch.queue.push(refusal);
                     self.phase = Phase::Over;
                     return (input.len(), ConnectionAction::Linger);
                 }
@@ -230,7 +230,7 @@ impl Dialogue {
     }
 
     /// One head or one piece of a body; `Ok(0)` when more must come.
-    fn step(&mut self, scratch: &mut Scratch, rest: &[u8]) -> Result<usize, Reject> {
+    fn step(&mut self, scratch: &mut Scratch, rest: &[u8]) -> Result<usize, Kind> {
         match &mut self.phase {
             Phase::Head => self.head(scratch, rest),
             Phase::Length(left) => {
@@ -252,12 +252,12 @@ impl Dialogue {
         }
     }
 
-    fn head(&mut self, scratch: &mut Scratch, rest: &[u8]) -> Result<usize, Reject> {
+    fn head(&mut self, scratch: &mut Scratch, rest: &[u8]) -> Result<usize, Kind> {
         // Never more than the limit, so that the verdict does not depend on how much came at once.
         let window = &rest[..rest.len().min(scratch.rules.max_head)];
         let Some(head) = request::parse(window)? else {
             let is_full = window.len() == scratch.rules.max_head;
-            return if is_full { Err(Reject::HeadTooLarge) } else { Ok(0) };
+            return if is_full { Err(Kind::HeadTooLarge) } else { Ok(0) };
         };
         let kind = kind(head);
         match head.body {
@@ -271,7 +271,7 @@ impl Dialogue {
                 return Ok(head.bytes);
             }
             BodyFraming::Length(length) if length > scratch.rules.max_body => {
-                return Err(Reject::ContentTooLarge);
+                return Err(Kind::ContentTooLarge);
             }
             BodyFraming::Length(length) => self.phase = Phase::Length(length),
             BodyFraming::Chunked => self.phase = Phase::Chunked(Chunks::default()),

@@ -7,8 +7,6 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::http::request::Reject;
-
 #[cfg(test)]
 mod tests;
 
@@ -37,21 +35,21 @@ pub enum Kind {
     OkHeadOld,
     /// 100: send the body.
     Continue,
-    /// 400.
+    /// 400: not HTTP, or its framing is ambiguous.
     BadRequest,
-    /// 405.
+    /// 405: a known method that a measuring server has no use for.
     MethodNotAllowed,
     /// 408: the rest of a request did not come in time.
     Timeout,
-    /// 413.
+    /// 413: the body is longer than allowed.
     ContentTooLarge,
-    /// 417.
+    /// 417: an expectation other than `100-continue`.
     ExpectationFailed,
-    /// 431.
+    /// 431: the head is longer than allowed or has too many fields.
     HeadTooLarge,
-    /// 501.
+    /// 501: an unknown method or transfer coding.
     NotImplemented,
-    /// 505.
+    /// 505: neither HTTP/1.0 nor HTTP/1.1.
     VersionNotSupported,
 }
 
@@ -82,20 +80,6 @@ pub const KINDS: usize = Kind::ALL.len();
 /// The status code of each kind: the event loops ask for it.
 const STATUS: [u16; KINDS] =
     [200, 200, 200, 200, 200, 200, 100, 400, 405, 408, 413, 417, 431, 501, 505];
-
-impl From<Reject> for Kind {
-    fn from(reject: Reject) -> Self {
-        match reject {
-            Reject::BadRequest => Self::BadRequest,
-            Reject::MethodNotAllowed => Self::MethodNotAllowed,
-            Reject::ContentTooLarge => Self::ContentTooLarge,
-            Reject::ExpectationFailed => Self::ExpectationFailed,
-            Reject::HeadTooLarge => Self::HeadTooLarge,
-            Reject::NotImplemented => Self::NotImplemented,
-            Reject::VersionNotSupported => Self::VersionNotSupported,
-        }
-    }
-}
 
 impl Kind {
     /// Status code.
