@@ -94,10 +94,9 @@ impl Socket {
 
     /// Takes up to `len` bytes from the receive queue without copying them (`MSG_TRUNC`, tcp(7)).
     #[inline]
-    pub fn recv_discard(&self, len: usize, flags: libc::c_int) -> io::Result<usize> {
+    pub fn recv_discard(&self, len: usize) -> io::Result<usize> {
         // SAFETY: with MSG_TRUNC TCP writes nothing through the pointer (`tcp_recvmsg_locked`, net/ipv4/tcp.c).
-        let got =
-            unsafe { libc::recv(self.fd(), std::ptr::null_mut(), len, flags | libc::MSG_TRUNC) };
+        let got = unsafe { libc::recv(self.fd(), std::ptr::null_mut(), len, libc::MSG_TRUNC) };
         usize::try_from(got).map_err(|_| io::Error::last_os_error())
     }
 
@@ -183,7 +182,7 @@ pub(crate) mod tests {
         let mut got = [0; 8];
         assert_eq!(server.recv(&mut got, 0).unwrap(), 5);
         assert_eq!(server.send_with(b"abc", 0).unwrap(), 3);
-        assert_eq!(client.recv_discard(100, 0).unwrap(), 3);
+        assert_eq!(client.recv_discard(100).unwrap(), 3);
         client.shutdown_write().unwrap();
         assert_eq!(server.recv(&mut got, 0).unwrap(), 0);
         assert_eq!(server.peer().unwrap(), client.local().unwrap());

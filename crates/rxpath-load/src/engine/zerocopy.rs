@@ -201,7 +201,7 @@ mod tests {
         }
         let mut left = 3 * 65_536;
         while left > 0 {
-            left -= server.recv_discard(left, 0).unwrap();
+            left -= server.recv_discard(left).unwrap();
         }
         let (mut calls, mut copied) = (0, 0);
         while calls < 3 {

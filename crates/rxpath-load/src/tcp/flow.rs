@@ -146,7 +146,7 @@ impl Sink {
         pattern: &Pattern,
     ) -> io::Result<usize> {
         let got = match self.method {
-            ReceiveMethod::Trunc => socket.recv_discard(buffer.len(), 0)?,
+            ReceiveMethod::Trunc => socket.recv_discard(buffer.len())?,
             ReceiveMethod::Read => {
                 let got = socket.recv(buffer, 0)?;
                 self.check(&buffer[..got], pattern);

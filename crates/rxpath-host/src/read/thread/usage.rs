@@ -17,8 +17,6 @@ pub struct Sample {
     run_ns: HashMap<(i32, i32), u64>,
     /// Processes with many threads: their CPU time, by which a later sample sees that none of them ran.
     crowds: HashMap<i32, Crowd>,
-    /// Threads that could not be read: gone in between, or hidden by `hidepid`.
-    pub unread_threads: usize,
 }
 
 /// A process with more threads is read as a whole first, where that is enough.
@@ -80,8 +78,7 @@ impl Sample {
     /// A sample; threads of processes that did not run since the one `before` are taken over from it.
     fn taken(root: &Root, before: Option<&Self>) -> Result<Self, HostError> {
         let at = Instant::now();
-        let mut sample =
-            Self { at, run_ns: HashMap::new(), crowds: HashMap::new(), unread_threads: 0 };
+        let mut sample = Self { at, run_ns: HashMap::new(), crowds: HashMap::new() };
         let mut last_error = None;
         for pid in task::processes(root)? {
             let old = before.and_then(|sample| Some((sample, sample.crowds.get(&pid)?)));
@@ -95,10 +92,8 @@ impl Sample {
             for tid in &tids {
                 match schedstat::read(root, pid, *tid) {
                     Ok(stat) => drop(sample.run_ns.insert((pid, *tid), stat.run_ns)),
-                    Err(error) => {
-                        sample.unread_threads += 1;
-                        last_error = Some(error);
-                    }
+                    // Gone in between, or hidden by `hidepid`.
+                    Err(error) => last_error = Some(error),
                 }
             }
         }
