@@ -21,15 +21,6 @@ pub fn current_tid() -> i32 {
     nix::unistd::gettid().as_raw()
 }
 
-/// The CPU that the caller runs on at this moment.
-///
-/// **Cost** a few ns (vDSO or rseq). **Errors** where the kernel has no `getcpu`.
-pub(crate) fn current_cpu() -> Result<u32, HostError> {
-    nix::sched::sched_getcpu()
-        .map(|cpu| cpu as u32)
-        .map_err(|errno| HostError::kernel("ask for the current CPU", errno as i32))
-}
-
 /// CPUs that thread `tid` may run on; 0 is the caller.
 pub fn affinity(tid: i32) -> Result<CpuList, HostError> {
     let mut mask: Mask = [0; WORDS];
@@ -106,10 +97,10 @@ impl Default for SeenCpus {
 }
 
 impl SeenCpus {
-    /// Notes where the caller is. **Cost** a few ns; no allocation. A kernel without `getcpu` notes nothing.
+    /// Notes where the caller is. **Cost** a few ns (vDSO or rseq); no allocation. A kernel without `getcpu` notes nothing.
     pub fn note(&mut self) {
-        if let Ok(cpu) = current_cpu() {
-            self.add(cpu);
+        if let Ok(cpu) = nix::sched::sched_getcpu() {
+            self.add(cpu as u32);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::HostError;
 use crate::netlink::genl::{self, Family};
-use crate::netlink::socket::{Netlink, NetlinkReply};
+use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Body;
 
 /// The family.
@@ -87,12 +87,6 @@ pub(crate) fn device(command: Command, dev: &str) -> Body {
     Body::new(&genl::header(command as u8)).nest(kind, &name)
 }
 
-/// The same with flags in the request's header.
-pub(super) fn device_with(command: Command, dev: &str, flags: u32) -> Body {
-    let name = Body::default().text(HEADER_DEV_NAME, dev).u32(HEADER_FLAGS, flags);
-    Body::new(&genl::header(command as u8)).nest(HEADER, &name)
-}
-
 impl Netlink {
     /// The number of the ethtool family.
     pub(crate) fn ethtool_family(&mut self) -> Result<u16, HostError> {
@@ -127,16 +121,8 @@ impl Netlink {
         command: Command,
         dev: &str,
     ) -> Result<Vec<u8>, HostError> {
-        let body = device_with(command, dev, WITH_STATS);
+        let name = Body::default().text(HEADER_DEV_NAME, dev).u32(HEADER_FLAGS, WITH_STATS);
+        let body = Body::new(&genl::header(command as u8)).nest(HEADER, &name);
         self.family_get(&format!("read {what} of {dev}"), ETHTOOL, &body)
-    }
-
-    pub(super) fn ethtool_dump(
-        &mut self,
-        what: &str,
-        command: Command,
-        dev: &str,
-    ) -> Result<Vec<NetlinkReply>, HostError> {
-        self.family_dump(&format!("read {what} of {dev}"), ETHTOOL, &device(command, dev))
     }
 }

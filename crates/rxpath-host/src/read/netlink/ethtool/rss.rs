@@ -4,7 +4,7 @@ use rxpath_core::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command::Command;
+use super::command::{Command, ETHTOOL, device};
 use crate::HostError;
 use crate::netlink::genl;
 use crate::netlink::socket::Netlink;
@@ -78,7 +78,8 @@ impl Netlink {
 
     /// Numbers of the additional RSS contexts of a device (dump since 6.9).
     pub fn rss_contexts(&mut self, dev: &str) -> Result<Vec<u32>, HostError> {
-        let replies = self.ethtool_dump("RSS contexts", Command::RssGet, dev)?;
+        let body = device(Command::RssGet, dev);
+        let replies = self.family_dump(&format!("read RSS contexts of {dev}"), ETHTOOL, &body)?;
         parse_rss_contexts(replies.iter().map(|reply| reply.payload.as_slice()))
     }
 }
