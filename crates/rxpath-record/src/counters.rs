@@ -157,6 +157,17 @@ impl Moved {
         self.gaps.iter().find(|(gap, _)| name::covers(gap, name)).map(|(_, why)| why.as_str())
     }
 
+    /// A note for each of these that is not known.
+    pub(crate) fn notes_of_gaps(&self, wanted: &[String]) -> Vec<String> {
+        let note = |counter: &String| {
+            let why = self.gap(counter)?;
+            Some(format!("{counter} cannot be read ({why}): its losses cannot be accounted for"))
+        };
+        let mut notes: Vec<String> = wanted.iter().filter_map(note).collect();
+        notes.dedup();
+        notes
+    }
+
     /// The counters whose names begin with `prefix` and end with `suffix`, in the order of their names.
     pub fn like<'a>(
         &'a self,

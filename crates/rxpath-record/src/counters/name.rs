@@ -7,6 +7,9 @@ pub fn snmp(side: PathSide, group: &str, counter: &str) -> String {
     format!("{side}/{group}.{counter}")
 }
 
+/// The packets that IP received, by the two bits of ECN: group `IpExt` or `Ip6`.
+pub const ECN: [&str; 4] = ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"];
+
 /// Groups of `/proc/net/snmp6`, longest first: the file writes `Udp6RcvbufErrors` in one word.
 const SNMP6_GROUPS: [&str; 4] = ["UdpLite6", "Icmp6", "Udp6", "Ip6"];
 

@@ -24,7 +24,7 @@ impl Ledger {
         terms.extend(wire::network(view, &units));
         terms.extend(bypass::terms(view));
         terms.extend(arriving::terms(view, &units));
-        let mut notes = gaps(view);
+        let mut notes = moved.notes_of_gaps(&input.path.wanted_counters());
         fragments::in_datagrams(view, &mut terms, &mut notes);
         terms.extend(udp::terms(view, &units));
         shared::bound(view, &units, &mut terms);
@@ -115,19 +115,6 @@ fn foreign(view: View<'_>) -> u64 {
 }
 
 /// One note for each source that an owner needs and that could not be read.
-fn gaps(view: View<'_>) -> Vec<String> {
-    let wanted = view.input.path.wanted_counters();
-    let mut notes: Vec<String> = wanted
-        .iter()
-        .filter_map(|counter| {
-            let why = view.moved.gap(counter)?;
-            Some(format!("{counter} cannot be read ({why}): its losses cannot be accounted for"))
-        })
-        .collect();
-    notes.dedup();
-    notes
-}
-
 fn contradictions(terms: &mut [Term], base: i64, notes: &mut Vec<String>) {
     for at in 0..terms.len() {
         let closes = base == credited(terms);

@@ -132,7 +132,6 @@ pub(super) fn in_datagrams(view: View<'_>, terms: &mut Vec<Term>, notes: &mut Ve
     if fragments.never_whole() > 0 {
         silently(view, terms);
     }
-    let pieces = |term: &&mut Term| term.of_pieces || counts_pieces(view, term.place);
     let whole = fragments.never_whole();
     if whole < 0 {
         notes.push(format!(

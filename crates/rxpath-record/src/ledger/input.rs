@@ -174,11 +174,10 @@ impl PathFacts {
     /// Rule counters are not in it: without rules there are none.
     pub fn wanted_counters(&self) -> Vec<String> {
         let (ip, ext, udp) = self.groups();
-        let ecn = ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"];
         let ips = ["InReceives", "InDelivers", "InHdrErrors", "InAddrErrors", "InDiscards"];
         let udps = ["NoPorts", "InErrors", "RcvbufErrors", "InCsumErrors", "MemErrors"];
         let mut names: Vec<String> = ips.iter().map(|c| name::snmp(PathSide::Rx, ip, c)).collect();
-        names.extend(ecn.iter().map(|c| name::snmp(PathSide::Rx, ext, c)));
+        names.extend(name::ECN.iter().map(|c| name::snmp(PathSide::Rx, ext, c)));
         names.extend(udps.iter().map(|c| name::snmp(PathSide::Rx, udp, c)));
         if !self.v6 {
             names.push(name::snmp(PathSide::Rx, "TcpExt", "IPReversePathFilter"));

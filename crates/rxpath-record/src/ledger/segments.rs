@@ -193,8 +193,7 @@ impl Way<'_> {
     /// Segments that IP saw at the other end, by the ECN counters less what was not TCP's.
     fn arrived(&self) -> i64 {
         let group = self.input.path.groups().1;
-        let ecn = ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"];
-        let all: i64 = ecn.iter().map(|counter| self.get(self.to, group, counter)).sum();
+        let all: i64 = name::ECN.iter().map(|counter| self.get(self.to, group, counter)).sum();
         all - self.not_tcp()
     }
 

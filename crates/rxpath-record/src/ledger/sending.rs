@@ -5,6 +5,7 @@
 //! success and counts `SndbufErrors` (`net/ipv4/udp.c`, `udp_send_skb`; with `IP_RECVERR` the caller sees the
 //! error). So `SndbufErrors` owns nothing: it is the cross-check of all four.
 
+use super::arriving::{check_reason, lost_before_ip};
 use super::call::{FULL_QUEUE, REFUSED, beyond_udp, egress_bounds};
 use super::foreign::{foreign_datagrams_out, foreign_out, narrow};
 use super::prelude::*;
@@ -167,7 +168,7 @@ fn backlog(view: View<'_>, units: &Units) -> Term {
     let (name, packets) = view.backlog();
     let behind_gro = matches!(view.link(), Link::VethNapi | Link::Nic);
     let unit = if behind_gro { units.ip } else { units.device };
-    let between = super::arriving::lost_before_ip(view, units);
+    let between = lost_before_ip(view, units);
     let mut term = match (unit, between) {
         (Unit::Mixed { .. }, Some(lost)) if packets > 0 && no_ingress_rules(view) => {
             let formula = format!(
@@ -184,10 +185,7 @@ fn backlog(view: View<'_>, units: &Units) -> Term {
     if packets > 0 {
         let softnet = view.moved.like("machine/softnet.", ".dropped").map(|(_, by)| by).sum();
         term.check("machine/softnet.*.dropped", softnet, packets);
-        let reason = name::drop_reason("CPU_BACKLOG");
-        if view.get(&reason) != 0 {
-            term.check(&reason, view.get(&reason), packets);
-        }
+        check_reason(view, &mut term, "CPU_BACKLOG", packets);
         if !behind_gro && view.link() != Link::Loopback {
             if let Some(device) = view.tx_link_name("tx.dropped") {
                 term.check(&device, view.get(&device), packets);

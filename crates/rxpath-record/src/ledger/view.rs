@@ -43,15 +43,12 @@ impl<'a> View<'a> {
     /// `ip_rcv_core`; `net/ipv6/ip6_input.c`, `ip6_rcv_core`).
     pub fn segments_at_ip(self) -> i64 {
         let group = self.input.path.groups().1;
-        ["InNoECTPkts", "InECT0Pkts", "InECT1Pkts", "InCEPkts"]
-            .iter()
-            .map(|counter| self.get(&name::snmp(PathSide::Rx, group, counter)))
-            .sum()
+        name::ECN.iter().map(|counter| self.get(&name::snmp(PathSide::Rx, group, counter))).sum()
     }
 
     pub fn segments_name(self) -> String {
         let group = self.input.path.groups().1;
-        format!("rx/{group}.(InNoECTPkts + InECT0Pkts + InECT1Pkts + InCEPkts)")
+        format!("rx/{group}.({})", name::ECN.join(" + "))
     }
 
     pub fn tx_link_name(self, counter: &str) -> Option<String> {

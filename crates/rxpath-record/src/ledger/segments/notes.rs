@@ -13,11 +13,7 @@ pub(super) fn gaps(input: &SegmentInput, moved: &Moved) -> Vec<String> {
         wanted.extend([name::snmp(side, ip, "InDelivers"), name::snmp(side, ext, "InNoECTPkts")]);
         wanted.push(name::snmp(side, "TcpExt", "TCPBacklogDrop"));
     }
-    let note = |counter: &String| {
-        let why = moved.gap(counter)?;
-        Some(format!("{counter} cannot be read ({why}): its losses cannot be accounted for"))
-    };
-    wanted.iter().filter_map(note).collect()
+    moved.notes_of_gaps(&wanted)
 }
 
 /// A note for each loss that is only known to lie between two figures.
