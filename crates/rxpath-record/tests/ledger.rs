@@ -216,7 +216,7 @@ fn foreign_packets_do_not_disturb_the_terms() {
 fn partial_batches_give_bounds_and_sequence_numbers_decide() {
     let case = cases().into_iter().find(|case| case.name == "v4_gso_no_listener").unwrap();
     let mut input = case.input(true);
-    input.sender.full_batches = false;
+    input.sender.short_batches = true;
     let ledger = Ledger::from_counters(&input, &case.moved());
     let [drop] = &ledger.drops[..] else { panic!("{ledger:#?}") };
     assert_eq!((drop.packets, drop.exact), (250, false));

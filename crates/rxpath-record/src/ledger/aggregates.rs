@@ -19,7 +19,7 @@ pub(super) fn in_datagrams(input: &LedgerInput, moved: &Moved) -> (LedgerInput, 
         input.sender.offered_packets = sent.arrived + sent.lost[0];
         input.sender.sent_packets = input.sender.offered_packets;
         input.sender.segments_per_send = MOST as u32;
-        input.sender.full_batches = false;
+        input.sender.short_batches = true;
     }
     let view = View { input: &input, moved };
     if reads_aggregates(view) {

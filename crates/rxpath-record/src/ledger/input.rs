@@ -33,7 +33,7 @@ pub struct Reasoned {
 }
 
 /// The sender's own figures.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SenderSaid {
     /// Attempted datagrams.
     pub offered_packets: u64,
@@ -41,10 +41,10 @@ pub struct SenderSaid {
     pub sent_packets: u64,
     /// Refused datagrams by errno name. `ECONNREFUSED` does not belong here: the send was retried.
     pub send_errors: BTreeMap<String, u64>,
-    /// Datagrams per send: 1, or the N of a GSO sender.
+    /// Datagrams per send: 1 (or 0), or the N of a GSO sender.
     pub segments_per_send: u32,
-    /// Whether every send was a full batch of that many. Without it, aggregates have no exact size.
-    pub full_batches: bool,
+    /// Whether a send may have been less than a full batch of that many: aggregates have no exact size then.
+    pub short_batches: bool,
     /// The sender is a raw or packet socket: the UDP and IP counters of its side do not move.
     pub raw: bool,
     /// Frames of an XDP program that the device refused, by its driver's answers. A veth counts them at both ends: in
@@ -54,22 +54,6 @@ pub struct SenderSaid {
     pub queued_packets: u64,
     /// Offered and sent are the kernel's counters of a foreign sender: a send of GSO counts once.
     pub by_kernel: bool,
-}
-
-impl Default for SenderSaid {
-    fn default() -> Self {
-        Self {
-            offered_packets: 0,
-            sent_packets: 0,
-            send_errors: BTreeMap::new(),
-            segments_per_send: 1,
-            full_batches: true,
-            raw: false,
-            refused_frames: 0,
-            queued_packets: 0,
-            by_kernel: false,
-        }
-    }
 }
 
 /// The receiver's own figures.

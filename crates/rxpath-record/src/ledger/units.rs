@@ -58,11 +58,11 @@ pub(super) struct Units {
 impl Units {
     pub fn of(view: View<'_>) -> Self {
         let n = i64::from(view.input.sender.segments_per_send.max(1));
-        let (qdisc, device) = if view.input.sender.full_batches || n == 1 {
+        let (qdisc, device) = if view.input.sender.short_batches && n > 1 {
+            (Unit::Mixed { most: Some(n) }, Unit::Mixed { most: Some(n) })
+        } else {
             let (qdisc, device) = sending(view, n);
             (Unit::Each(qdisc), Unit::Each(device))
-        } else {
-            (Unit::Mixed { most: Some(n) }, Unit::Mixed { most: Some(n) })
         };
         Self { qdisc, device, ip: receiving(view, n, device) }
     }

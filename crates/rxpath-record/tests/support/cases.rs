@@ -85,7 +85,7 @@ impl Case {
                 sent_packets: self.sent,
                 send_errors: self.send_errors.clone(),
                 segments_per_send: self.segments,
-                full_batches: self.full_batches,
+                short_batches: !self.full_batches,
                 raw: self.raw,
                 by_kernel: self.foreign_sender,
                 ..SenderSaid::default()

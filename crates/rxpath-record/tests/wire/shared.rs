@@ -413,7 +413,7 @@ fn a_loss_of_aggregates_keeps_the_note_that_their_size_is_unknown() {
     let mut said = shared_input();
     said.path.tx_qdisc = Some(QDISC.into());
     said.sender.segments_per_send = 2;
-    said.sender.full_batches = false;
+    said.sender.short_batches = true;
     let ledger = Ledger::from_counters(&said, &moved(&[(QDISC, 5), ("tx/Tcp.OutSegs", 20)]));
     assert_eq!(drop_at(&ledger, Place::Qdisc).map(Drop::range), Some(between(0, 10)));
     let note = "counts aggregates of unknown size: at least 0 and at most 10 datagrams";

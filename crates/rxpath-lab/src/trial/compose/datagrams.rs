@@ -94,11 +94,9 @@ pub(in crate::trial) fn sender_said(load: &LoadResult) -> SenderSaid {
         sent_packets: load.sent_packets,
         send_errors: load.send_errors.clone(),
         segments_per_send: load.segments_per_send.max(1),
-        full_batches: true,
         raw: load.bypasses_udp,
         refused_frames: load.frames.and_then(|frames| frames.refused_packets).unwrap_or(0),
-        queued_packets: 0,
-        by_kernel: false,
+        ..SenderSaid::default()
     }
 }
 
