@@ -1,7 +1,5 @@
 //! Busy polling of sockets, and whether it is possible: the kernel accepts the options on any socket without an error.
 
-use std::io::{self, ErrorKind};
-
 use rxpath_core::Warning;
 
 use crate::LoadError;
@@ -25,19 +23,9 @@ pub(crate) fn set(socket: &Socket, poll: BusyPoll) -> Result<(), LoadError> {
     ];
     for (what, name, value) in options {
         let Some(value) = value else { continue };
-        socket.set(libc::SOL_SOCKET, name, value as i32).map_err(needs(what))?;
+        socket.set(libc::SOL_SOCKET, name, value as i32).map_err(LoadError::of_option(what))?;
     }
     Ok(())
-}
-
-/// What a refused option needs: a privilege, or another kernel.
-pub(crate) fn needs(what: &str) -> impl Fn(io::Error) -> LoadError {
-    move |source| match source.kind() {
-        ErrorKind::PermissionDenied => {
-            LoadError::Denied { what: what.into(), needs: "CAP_NET_ADMIN" }
-        }
-        _ => LoadError::Unsupported { what: what.into(), source },
-    }
 }
 
 /// NAPI instance of the last packet (`SO_INCOMING_NAPI_ID`, Linux 4.12); 0 = its device has none, so polling is not

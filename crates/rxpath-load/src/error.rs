@@ -1,6 +1,6 @@
 //! Errors of a workload, grouped by what the caller can do about them.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use thiserror::Error;
 
@@ -70,6 +70,16 @@ impl LoadError {
     /// The kernel refused `op`.
     pub fn io(op: impl Into<String>, source: io::Error) -> Self {
         Self::Io { op: op.into(), source }
+    }
+
+    /// The kernel refused an option: it needs a privilege, or another kernel.
+    pub(crate) fn of_option(what: &str) -> impl Fn(io::Error) -> Self {
+        move |source| match source.kind() {
+            ErrorKind::PermissionDenied => {
+                Self::Denied { what: what.into(), needs: "CAP_NET_ADMIN" }
+            }
+            _ => Self::Unsupported { what: what.into(), source },
+        }
     }
 
     /// Whether the user can fix it with another command line.

@@ -26,10 +26,8 @@ pub fn bind_group(
     for _ in 0..count {
         let socket = open(addr)?;
         if reuseport {
-            socket.reuse_port().map_err(|source| LoadError::Unsupported {
-                what: "--sockets reuseport (SO_REUSEPORT)".into(),
-                source,
-            })?;
+            let refused = LoadError::of_option("--sockets reuseport (SO_REUSEPORT)");
+            socket.reuse_port().map_err(refused)?;
         }
         socket.bind(addr).map_err(|e| refusal("bind", addr, e))?;
         addr = local(&socket)?;

@@ -4,6 +4,7 @@
 
 use std::io;
 
+use crate::LoadError;
 use crate::engine::memory::Memory;
 use crate::engine::socket::{Socket, read_option};
 
@@ -152,9 +153,10 @@ impl Mapping {
 }
 
 /// Whether the kernel can map receive queues at all: one that cannot refuses the mapping.
-pub fn can_map() -> io::Result<()> {
+pub(crate) fn can_map() -> Result<(), LoadError> {
     let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-    Mapping::new(&Socket::tcp(any)?, 4096).map(drop)
+    let mapping = Socket::tcp(any).and_then(|socket| Mapping::new(&socket, 4096));
+    mapping.map(drop).map_err(LoadError::of_option("--receive zerocopy (TCP_ZEROCOPY_RECEIVE)"))
 }
 
 /// Anonymous pages of their own: what is sent from them without copying is page-aligned.

@@ -54,10 +54,8 @@ impl UringLoop {
     pub(super) fn new(state: WorkerState) -> Result<Self, LoadError> {
         let ring = Uring::new(SHAPE, state.plan.reply_table.blocks())?;
         if let Some(poll) = state.plan.options.busy_poll {
-            ring.set_busy(poll.poll_us, poll.prefer).map_err(|source| LoadError::Unsupported {
-                what: "--busy-poll with --engine uring (IORING_REGISTER_NAPI, Linux 6.9)".into(),
-                source,
-            })?;
+            let what = "--busy-poll with --engine uring (IORING_REGISTER_NAPI, Linux 6.9)";
+            ring.set_busy(poll.poll_us, poll.prefer).map_err(LoadError::of_option(what))?;
         }
         let mut engine = Self {
             ring,

@@ -77,22 +77,21 @@ fn open_sockets(
         Ok(socket)
     })?;
     if options.steer == Steer::Cpu {
-        steer::by_cpu(&sockets[0], &options.threads.cpus, sockets.len()).map_err(|source| {
-            LoadError::Unsupported { what: "--steer cpu (SO_ATTACH_REUSEPORT_CBPF)".into(), source }
-        })?;
+        steer::by_cpu(&sockets[0], &options.threads.cpus, sockets.len())
+            .map_err(LoadError::of_option("--steer cpu (SO_ATTACH_REUSEPORT_CBPF)"))?;
     }
     Ok((sockets, is_forced))
 }
 
 fn configure(socket: &Socket, options: &ServeOptions) -> Result<(), LoadError> {
     if options.gro {
-        socket.set(libc::SOL_UDP, UDP_GRO, 1).map_err(busy_poll::needs("--gro (UDP_GRO)"))?;
+        socket.set(libc::SOL_UDP, UDP_GRO, 1).map_err(LoadError::of_option("--gro (UDP_GRO)"))?;
     }
     if options.stamps {
         let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
         socket
             .set(libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags as i32)
-            .map_err(busy_poll::needs("--stamps (SO_TIMESTAMPING)"))?;
+            .map_err(LoadError::of_option("--stamps (SO_TIMESTAMPING)"))?;
     }
     options.busy_poll.map_or(Ok(()), |poll| busy_poll::set(socket, poll))
 }
