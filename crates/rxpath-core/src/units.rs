@@ -35,33 +35,33 @@ impl ParseUnitError {
 }
 
 /// A number of things: packets, datagrams, connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[schemars(with = "u64")]
 pub struct ItemCount(pub u64);
 
 /// A rate of packets, requests or transactions.
 ///
 /// **Unit** 1/s.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[schemars(with = "u64")]
 pub struct Rate(pub u64);
 
 /// A rate of bits.
 ///
 /// **Unit** bit/s. **Caveat** `bps` is refused: tc(8) reads it as bytes, others as bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[schemars(with = "u64")]
 pub struct BitRate(pub u64);
 
 /// A span or an instant in nanoseconds.
 ///
 /// **Unit** ns. **Caveat** an instant is `CLOCK_MONOTONIC` unless its name says otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[schemars(with = "u64")]
 pub struct Nanos(pub u64);
 
 /// A size in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[schemars(with = "u64")]
 pub struct Bytes(pub u64);
 
@@ -168,12 +168,6 @@ macro_rules! quantity {
             type Err = ParseUnitError;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 parse(text, $what, $example, $suffixes).map(Self)
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_u64(self.0)
             }
         }
 

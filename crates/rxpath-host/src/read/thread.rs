@@ -3,8 +3,6 @@
 //! A program's own call can undo what `taskset` set, so [`SeenCpus`] records where a thread was. They are set up by
 //! [`crate::write::sched`].
 
-use std::fmt;
-
 use rxpath_core::CpuList;
 
 use crate::HostError;
@@ -83,7 +81,7 @@ pub(crate) fn nice_of(tid: i32) -> Result<i32, HostError> {
 /// The CPUs that a thread was seen on.
 ///
 /// The thread itself calls [`SeenCpus::note`] now and then (once for each batch, say).
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenCpus {
     mask: Box<Mask>,
     last: Option<u32>,
@@ -123,12 +121,6 @@ impl SeenCpus {
     /// How often it was found on another CPU than the time before: at least so many migrations.
     pub fn moves(&self) -> u64 {
         self.moves
-    }
-}
-
-impl fmt::Debug for SeenCpus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SeenCpus({}, {} moves)", self.cpus(), self.moves)
     }
 }
 
