@@ -1,4 +1,4 @@
-//! Packs each `src/NAME.toml` into OUT_DIR, all of them as `texts.z`: a quarter of their bytes.
+//! Packs each `src/NAME.toml` into OUT_DIR, all of them as `texts.z`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

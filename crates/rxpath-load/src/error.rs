@@ -72,6 +72,11 @@ impl LoadError {
         Self::Io { op: op.into(), source }
     }
 
+    /// The kernel refused an option that no privilege gives: it needs another kernel.
+    pub(crate) fn unsupported(what: &str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Unsupported { what: what.into(), source }
+    }
+
     /// The kernel refused an option: it needs a privilege, or another kernel.
     pub(crate) fn of_option(what: &str) -> impl Fn(io::Error) -> Self {
         move |source| match source.kind() {

@@ -26,7 +26,7 @@ pub fn bind_group(
     for _ in 0..count {
         let socket = open(addr)?;
         if reuseport {
-            let refused = LoadError::of_option("--sockets reuseport (SO_REUSEPORT)");
+            let refused = LoadError::unsupported("--sockets reuseport (SO_REUSEPORT)");
             socket.reuse_port().map_err(refused)?;
         }
         socket.bind(addr).map_err(|e| refusal("bind", addr, e))?;

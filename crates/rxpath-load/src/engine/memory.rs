@@ -17,7 +17,7 @@ pub(crate) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Zeroed pages of this process, all there at once: no first use meets a page fault.
+    /// Zeroed pages of this process. The kernel is asked to make all of them now, so that no first use meets a page fault.
     pub(crate) fn anonymous(bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
         Self::map((-1, 0), bytes, BOTH, flags)

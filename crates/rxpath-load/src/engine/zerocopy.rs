@@ -156,7 +156,7 @@ impl Mapping {
 pub(crate) fn can_map() -> Result<(), LoadError> {
     let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
     let mapping = Socket::tcp(any).and_then(|socket| Mapping::new(&socket, 4096));
-    mapping.map(drop).map_err(LoadError::of_option("--receive zerocopy (TCP_ZEROCOPY_RECEIVE)"))
+    mapping.map(drop).map_err(LoadError::unsupported("--receive zerocopy (TCP_ZEROCOPY_RECEIVE)"))
 }
 
 /// Anonymous pages of their own: what is sent from them without copying is page-aligned.

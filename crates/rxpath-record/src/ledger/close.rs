@@ -114,7 +114,6 @@ fn foreign(view: View<'_>) -> u64 {
     (at(PathSide::Rx) + at(PathSide::Tx)).max(0).unsigned_abs()
 }
 
-/// One note for each source that an owner needs and that could not be read.
 fn contradictions(terms: &mut [Term], base: i64, notes: &mut Vec<String>) {
     for at in 0..terms.len() {
         let closes = base == credited(terms);

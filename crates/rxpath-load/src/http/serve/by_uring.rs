@@ -55,7 +55,7 @@ impl UringLoop {
         let ring = Uring::new(SHAPE, state.plan.reply_table.blocks())?;
         if let Some(poll) = state.plan.options.busy_poll {
             let what = "--busy-poll with --engine uring (IORING_REGISTER_NAPI, Linux 6.9)";
-            ring.set_busy(poll.poll_us, poll.prefer).map_err(LoadError::of_option(what))?;
+            ring.set_busy(poll.poll_us, poll.prefer).map_err(LoadError::unsupported(what))?;
         }
         let mut engine = Self {
             ring,

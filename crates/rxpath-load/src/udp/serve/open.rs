@@ -78,7 +78,7 @@ fn open_sockets(
     })?;
     if options.steer == Steer::Cpu {
         steer::by_cpu(&sockets[0], &options.threads.cpus, sockets.len())
-            .map_err(LoadError::of_option("--steer cpu (SO_ATTACH_REUSEPORT_CBPF)"))?;
+            .map_err(LoadError::unsupported("--steer cpu (SO_ATTACH_REUSEPORT_CBPF)"))?;
     }
     Ok((sockets, is_forced))
 }
