@@ -81,8 +81,14 @@ fn refusals_close_after_what_came_before() {
     assert_eq!(talk(&[&long]), (vec![Kind::HeadTooLarge], ConnectionAction::Linger));
     let whole = request("GET / HTTP/1.1", &format!("A: {}\r\n", "a".repeat(300)));
     assert_eq!(talk(&[&whole]), (vec![Kind::HeadTooLarge], ConnectionAction::Linger));
-    let big = request("POST / HTTP/1.1", "Content-Length: 5000\r\n");
-    assert_eq!(talk(&[&big]), (vec![Kind::ContentTooLarge], ConnectionAction::Linger));
+    for (length, kind) in [
+        ("5000", Kind::ContentTooLarge),
+        ("18446744073709551615", Kind::ContentTooLarge),
+        ("18446744073709551616", Kind::BadRequest),
+    ] {
+        let big = request("POST / HTTP/1.1", &format!("Content-Length: {length}\r\n"));
+        assert_eq!(talk(&[&big]), (vec![kind], ConnectionAction::Linger), "{length}");
+    }
 }
 
 #[test]
