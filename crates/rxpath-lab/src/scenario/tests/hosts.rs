@@ -194,6 +194,19 @@ fn a_default_of_a_key_that_the_base_does_not_have_changes_no_host() {
     assert_eq!([gro(0), gro(1)], ["on", "off"]);
 }
 
+/// What it sets is in the plan, the record and the report, whether a host is changed for it or not.
+#[test]
+fn a_variant_shows_the_values_of_its_keys_of_the_lab_s_link() {
+    let text = "[[variant]]\nname = \"plain\"\n[[variant]]\nname = \"set\"\nlab.queues = 2\n\
+                lab.rps_cpus = \"@receiver\"\n[[variant]]\nname = \"refused\"\nlab.tso_rx = false\n";
+    let made = between(text, &[], None).unwrap();
+    assert_eq!(made.variants[1].tune.receiver["{dev}/channels/combined"], "2");
+    assert!(made.variants[2].not_available.is_some());
+    let shown = |at: usize| serde_json::to_string(&made.variants[at].settings).unwrap();
+    let set = r#"{"lab.queues":2,"lab.rps_cpus":"1"}"#;
+    assert_eq!([0, 1, 2].map(shown), ["{}", set, r#"{"lab.tso_rx":false}"#]);
+}
+
 /// A host that refuses what one variant wants is left as it is for the others.
 #[test]
 fn a_setting_that_other_variants_have_only_for_a_refused_one_is_taken_back() {
