@@ -13,7 +13,7 @@ use crate::endpoint::client::{Client, PROMPT};
 use crate::endpoint::settings::{PlannedSettings, SettingsAsk};
 use crate::endpoint::wire::{DeviceFacts, HostAsk};
 use crate::error::{LabError, with_hint};
-use crate::scenario::spec::{Resolved, Sets, Tune, Variant};
+use crate::scenario::spec::{Resolved, Sets, Tune};
 use crate::testbed::tuned::DEVICE_WORD;
 
 mod in_force;
@@ -96,28 +96,7 @@ impl Hosts {
     /// # Errors
     /// Of a host that no longer answers.
     pub fn check_settings(&self, resolved: &mut Resolved) -> Result<(), LabError> {
-        self.leave_out_refused(resolved, |variant| Some(variant.own_tune()))?;
-        resolved.take_back_link();
-        self.leave_out_refused(resolved, |variant| {
-            (variant.tune != variant.own_tune()).then(|| variant.tune.clone())
-        })
-    }
-
-    /// Leaves out the variants of which a host does not take these settings.
-    fn leave_out_refused(
-        &self,
-        resolved: &mut Resolved,
-        settings: impl Fn(&Variant) -> Option<Tune>,
-    ) -> Result<(), LabError> {
-        let mut refused = Vec::new();
-        for variant in resolved.available() {
-            let why = settings(variant).map(|tune| self.refused(&tune)).transpose()?.flatten();
-            refused.extend(why.map(|why| (variant.name.clone(), why)));
-        }
-        for (name, why) in refused {
-            resolved.leave_out(&name, &why);
-        }
-        Ok(())
+        resolved.leave_out_refused(|tune| self.refused(tune))
     }
 
     /// Why a host does not take these settings, if one does not.

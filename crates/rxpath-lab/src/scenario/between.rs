@@ -169,7 +169,7 @@ fn unset<'a>(tune: &mut Tune, keys: impl Iterator<Item = &'a String>) {
 
 impl Variant {
     /// Its settings of hosts, without those that are there because other variants differ in a key of the lab's link.
-    pub fn own_tune(&self) -> Tune {
+    pub(super) fn own_tune(&self) -> Tune {
         let mut tune = self.tune.clone();
         let differs = |key: &&String| self.settings.contains_key(*key);
         unset(&mut tune, self.link_keys.iter().filter(|key| !differs(key)));
@@ -178,8 +178,48 @@ impl Variant {
 }
 
 impl Resolved {
+    /// Leaves out the variants of which `refused` gives a reason for what they set. What hosts would have had for the sake of such a
+    /// variant alone, they do not have for the others.
+    ///
+    /// # Errors
+    /// Those of `refused`.
+    pub fn leave_out_refused<E>(
+        &mut self,
+        refused: impl Fn(&Tune) -> Result<Option<String>, E>,
+    ) -> Result<(), E> {
+        // Their own settings first: one that a variant has for the sake of a refused one is no reason against it.
+        self.leave_out_each(|variant| refused(&variant.own_tune()))?;
+        let whole = |variant: &Variant| {
+            let is_own = variant.tune == variant.own_tune();
+            if is_own { Ok(None) } else { refused(&variant.tune) }
+        };
+        // Again after each change: hosts must have taken what the others set without it.
+        while self.leave_out_each(whole)? {}
+        Ok(())
+    }
+
+    /// Leaves out the refused variants, one after the other; whether there were any.
+    fn leave_out_each<E>(
+        &mut self,
+        refused: impl Fn(&Variant) -> Result<Option<String>, E>,
+    ) -> Result<bool, E> {
+        let mut any = false;
+        for at in 0..self.variants.len() {
+            let variant = &self.variants[at];
+            let is_available = variant.not_available.is_none();
+            let Some(why) = is_available.then(|| refused(variant)).transpose()?.flatten() else {
+                continue;
+            };
+            let name = variant.name.clone();
+            self.leave_out(&name, &why);
+            self.take_back_link();
+            any = true;
+        }
+        Ok(any)
+    }
+
     /// Leaves hosts as they are in keys of the lab's link in which no available variant differs any more.
-    pub fn take_back_link(&mut self) {
+    pub(super) fn take_back_link(&mut self) {
         let keys = self.available().flat_map(|variant| variant.settings.keys().cloned());
         let differing: BTreeSet<String> = keys.collect();
         for Variant { tune, link_keys, .. } in &mut self.variants {

@@ -237,3 +237,46 @@ fn a_setting_that_other_variants_have_only_for_a_refused_one_is_taken_back() {
     assert_eq!(has(&made)[3], format!("{of_base} combined rps_cpus"), "what it sets itself stays");
     assert!(made.compare.iter().all(|pair| pair.variant != "queues"), "{:?}", made.compare);
 }
+
+/// The variants that are left by hosts that refuse these queues with this TSO; each with both.
+fn left(names: [&str; 3], is_refused: impl Fn(&str, &str) -> bool) -> Vec<String> {
+    let all = names.map(|name| {
+        let differs = match name {
+            "queues" => "lab.queues = 2\n",
+            "tso" => "lab.tso = false\n",
+            _ => "",
+        };
+        format!("[[variant]]\nname = \"{name}\"\n{differs}")
+    });
+    let mut made = between(&all.concat(), &[], None).unwrap();
+    let sets = |tune: &spec::Tune| {
+        let queues = tune.receiver.get("{dev}/channels/combined");
+        [queues, tune.sender.get("{dev}/features/tx-tcp-segmentation")]
+            .map(|value| value.cloned().unwrap_or_default())
+    };
+    let refused = |tune: &spec::Tune| {
+        let [queues, tso] = sets(tune);
+        Ok::<_, ()>(is_refused(&queues, &tso).then(|| "no".to_owned()))
+    };
+    made.leave_out_refused(refused).unwrap();
+    let shown = |it: &spec::Variant| format!("{} {}", it.name, sets(&it.tune).join(" "));
+    made.available().map(shown).collect()
+}
+
+/// Each takes its own settings, and not those that the others bring.
+#[test]
+fn a_variant_that_is_refused_for_the_settings_of_others_leaves_them_none_of_its_own() {
+    let names = ["tso", "plain", "queues"];
+    assert_eq!(left(names, |_, _| false), ["tso 1 off", "plain 1 on", "queues 2 on"]);
+    // As soon as the first one is left out, the others set one key only.
+    for order in [names, ["plain", "queues", "tso"]] {
+        let rest = left(order, |queues, tso| (queues, tso) == ("1", "off"));
+        assert_eq!(rest, ["plain 1 ", "queues 2 "]);
+    }
+    let both = |queues: &str, tso: &str| !queues.is_empty() && !tso.is_empty();
+    assert_eq!(left(names, both), ["plain 1 ", "queues 2 "]);
+    // Without the key that is taken back, what the plain one sets is another set, which hosts are asked for.
+    let order = ["plain", "queues", "tso"];
+    let rest = left(order, |queues, tso| queues == "1" && tso != "on");
+    assert_eq!(rest, ["queues 2 "]);
+}
