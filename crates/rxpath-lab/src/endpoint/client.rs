@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ExitStatus};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -33,6 +33,8 @@ mod start;
 
 /// How long a request may take that only reads or starts something.
 pub const PROMPT: Duration = Duration::from_secs(10);
+/// How often a wait looks at the stop flag.
+const GLANCE: Duration = Duration::from_millis(20);
 /// Comparisons of a clock that jumps in each of them, or that is slewed by more than two clocks can come apart.
 const BURSTS: u32 = 3;
 /// How long an endpoint may take to end after its input.
@@ -163,16 +165,42 @@ impl Drop for Client {
 impl PendingAnswer {
     /// Waits for the answer.
     pub fn wait<T: DeserializeOwned>(self, limit: Duration) -> Result<T, LabError> {
-        serde_json::from_value(self.value(limit)?).map_err(|error| {
-            LabError::on_host(&self.shared.alias, format!("its answer is not understood: {error}"))
-        })
+        self.read(self.answer.recv_timeout(limit), limit)
     }
 
-    /// The answer, not yet read.
-    fn value(&self, limit: Duration) -> Result<Value, LabError> {
+    /// Waits for the answer unless a signal ends the wait.
+    ///
+    /// # Errors
+    /// [`LabError::Interrupted`] when `stop` is set; those of [`PendingAnswer::wait`].
+    pub fn wait_or_stop<T: DeserializeOwned>(
+        self,
+        limit: Duration,
+        stop: &AtomicBool,
+    ) -> Result<T, LabError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.answer.recv_timeout(left.min(GLANCE)) {
+                Err(RecvTimeoutError::Timeout) if left > GLANCE => {}
+                answered => return self.read(answered, limit),
+            }
+        }
+    }
+
+    /// The answer as what was asked for, if it came in time.
+    fn read<T: DeserializeOwned>(
+        &self,
+        answered: Result<Answered, RecvTimeoutError>,
+        limit: Duration,
+    ) -> Result<T, LabError> {
         let host = || self.shared.alias.clone();
-        match self.answer.recv_timeout(limit) {
-            Ok(Ok(value)) => Ok(value),
+        match answered {
+            Ok(Ok(value)) => serde_json::from_value(value).map_err(|error| {
+                LabError::on_host(&host(), format!("its answer is not understood: {error}"))
+            }),
             Ok(Err(HostRefusal { text, hint })) => {
                 Err(LabError::OnHost { host: host(), text, hint })
             }

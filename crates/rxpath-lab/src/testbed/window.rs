@@ -1,6 +1,7 @@
 //! The measured window of a trial: CPU time and counters at both of its ends.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 use rxpath_core::{Nanos, Warning};
 use rxpath_live::observe::{Between, CpuSnapshot, Ours};
@@ -112,8 +113,11 @@ pub trait Window {
 
     /// The load has settled: it begins as early as all hosts can, if it lies ahead and all of them take that. False while hosts
     /// are too slow for that: it is to be called again.
-    fn settled(&mut self) -> bool {
-        true
+    ///
+    /// # Errors
+    /// [`LabError::Interrupted`] when `stop` is set.
+    fn settled(&mut self, _stop: &AtomicBool) -> Result<bool, LabError> {
+        Ok(true)
     }
 
     /// Counts a process of the receiver's host as the trial's own from now on.

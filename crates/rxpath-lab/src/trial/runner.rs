@@ -227,7 +227,7 @@ impl Trial<'_> {
         let is_settled = phase::until(|| testbed.clock_ns(), limit, stop, look)?;
         if is_settled && let Some(mut window) = self.armed.window.take() {
             let from_ns = window.start_ns();
-            let look = || self.look("settle").map(|()| window.settled());
+            let look = || self.look("settle").and_then(|()| window.settled(stop));
             let waited = phase::until(|| testbed.clock_ns(), from_ns, stop, look);
             self.armed.window = Some(window);
             waited?;

@@ -2,6 +2,7 @@
 //! settled they get earlier ones, which hold only if all hosts take them.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxpath_core::{Nanos, PathSide, Warning};
@@ -62,7 +63,7 @@ impl<'a> RemoteWindow<'a> {
         Ok(Self { testbed, from_ns, length, answers, next_try_ns, pause })
     }
 
-    /// Asks all hosts. One that is lost is found out when its results are wanted.
+    /// Asks all hosts.
     fn ask_all(
         &self,
         what: impl Fn(HostClock) -> AheadAsk,
@@ -73,26 +74,30 @@ impl<'a> RemoteWindow<'a> {
         self.testbed.seats().map(ask).collect()
     }
 
-    /// Whether all hosts give the wanted answer until then.
-    fn agree<T: DeserializeOwned>(
-        &self,
-        what: impl Fn(HostClock) -> AheadAsk,
-        until_ns: u64,
-        is_wanted: impl Fn(&T) -> bool,
-    ) -> bool {
-        let wanted = |answer: PendingAnswer| {
-            let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
-            answer.wait::<T>(left).is_ok_and(|answer| is_wanted(&answer))
-        };
-        self.ask_all(what).into_iter().all(|asked| asked.is_ok_and(wanted))
-    }
-
     /// Whether all hosts answer so soon. An order that reaches one of them late leaves it with a window of its own, so none is
     /// given while a load takes the link or the CPU of a control connection. Asks for what holds already.
-    fn answers_within(&self, limit: Duration) -> bool {
+    fn answers_within(&self, limit: Duration, stop: &AtomicBool) -> Result<bool, LabError> {
         let until_ns = monotonic_ns() + limit.as_nanos() as u64;
-        self.agree(|_| AheadAsk::AsArmed, until_ns, |(): &()| true)
+        agree(self.ask_all(|_| AheadAsk::AsArmed), until_ns, stop, |(): &()| true)
     }
+}
+
+/// Whether all hosts give the wanted answer until then. One that is lost is found out when its results are wanted.
+fn agree<T: DeserializeOwned>(
+    asked: Vec<Result<PendingAnswer, LabError>>,
+    until_ns: u64,
+    stop: &AtomicBool,
+    is_wanted: impl Fn(&T) -> bool,
+) -> Result<bool, LabError> {
+    for asked in asked {
+        let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
+        match asked.and_then(|answer| answer.wait_or_stop::<T>(left, stop)) {
+            Ok(answer) if is_wanted(&answer) => {}
+            Err(LabError::Interrupted) => return Err(LabError::Interrupted),
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 impl Window for RemoteWindow<'_> {
@@ -100,25 +105,25 @@ impl Window for RemoteWindow<'_> {
         self.from_ns
     }
 
-    fn settled(&mut self) -> bool {
+    fn settled(&mut self, stop: &AtomicBool) -> Result<bool, LabError> {
         let lead = self.testbed.window_lead();
         let lead_ns = lead.as_nanos() as u64;
         let begin_ns =
             || Some(monotonic_ns() + lead_ns).filter(|begin_ns| *begin_ns < self.from_ns);
         if begin_ns().is_none() {
-            return true;
+            return Ok(true);
         }
         if monotonic_ns() < self.next_try_ns {
-            return false;
+            return Ok(false);
         }
         // Twice: where each second answer is lost, one says little.
-        if !(self.answers_within(lead / 4) && self.answers_within(lead / 4)) {
+        if !(self.answers_within(lead / 4, stop)? && self.answers_within(lead / 4, stop)?) {
             // Twice as long each time: questions to a silent host pile up.
             self.pause = (2 * self.pause).max(lead / 8);
             self.next_try_ns = monotonic_ns() + self.pause.as_nanos() as u64;
-            return false;
+            return Ok(false);
         }
-        let Some(from_ns) = begin_ns() else { return true };
+        let Some(from_ns) = begin_ns() else { return Ok(true) };
         let to_ns = from_ns + self.length.0;
         // A quarter of the lead for the order, one for its answer, and a half for undoing it.
         let by_ns = from_ns - 3 * (lead_ns / 4);
@@ -127,14 +132,15 @@ impl Window for RemoteWindow<'_> {
             to_ns: clock.to_host_ns(to_ns),
             by_ns: clock.to_host_ns(by_ns),
         };
-        if self.agree(earlier, from_ns - lead_ns / 2, |is_taken: &bool| *is_taken) {
+        let until_ns = from_ns - lead_ns / 2;
+        if agree(self.ask_all(earlier), until_ns, stop, |is_taken: &bool| *is_taken)? {
             self.from_ns = from_ns;
-            return true;
+            return Ok(true);
         }
         // Also those that were silent: the order may reach them yet. Nobody waits for their answers: each host says afterwards
         // which window it measured.
         drop(self.ask_all(|_| AheadAsk::AsArmed));
-        true
+        Ok(true)
     }
 
     fn include(&mut self, _: i32) {}
@@ -229,7 +235,32 @@ fn processes(hosts: &Hosts, measured: &Measured) -> Vec<(usize, i32)> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::sync::atomic::Ordering;
+
     use super::*;
+    use crate::endpoint::client::{Client, PROMPT};
+    use crate::endpoint::wire::MARKER;
+
+    /// Its host does not answer.
+    #[test]
+    fn a_signal_ends_the_wait_for_hosts_to_take_an_earlier_window() {
+        let mut transport = Command::new("sh");
+        transport.args(["-c", &format!("echo '{MARKER}'; exec cat >/dev/null")]);
+        let silent = Client::start("gen1", transport, PROMPT).unwrap().unwrap();
+        let agreed = |limit: Duration, stop: &AtomicBool| {
+            let asked = vec![silent.begin(HostAsk::Ahead { what: AheadAsk::AsArmed })];
+            agree(asked, monotonic_ns() + limit.as_nanos() as u64, stop, |(): &()| true)
+        };
+        let stop = AtomicBool::new(false);
+        assert!(!agreed(Duration::from_millis(50), &stop).unwrap());
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| agreed(PROMPT, &stop));
+            stop.store(true, Ordering::Relaxed);
+            assert!(matches!(waits.join().unwrap(), Err(LabError::Interrupted)));
+        });
+        assert!(matches!(agreed(PROMPT, &stop), Err(LabError::Interrupted)));
+    }
 
     #[test]
     fn a_host_that_measured_between_other_instants_is_a_fault() {
