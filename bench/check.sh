@@ -11,6 +11,7 @@ reports=${2:-10000}
 command -v /usr/bin/time >/dev/null || { echo "bench: /usr/bin/time is missing (Debian: time)" >&2; exit 3; }
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 out=$made/times
 host=$made/host
 fleet=$made/fleet

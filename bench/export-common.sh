@@ -18,7 +18,7 @@ end() {
 	rm -rf "$work"
 }
 trap end EXIT
-trap 'exit 130' INT TERM # the shell would end without the other trap
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 
 # pair: 10.77.9.1 in tx, 10.77.9.2 in rx.
 pair() {

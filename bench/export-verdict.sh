@@ -16,7 +16,7 @@ rxpath=$(realpath "${1:-target/release/rxpath}")
 	no-listener socket-queue application reuseport descheduled livelock
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM # the shell would end without the other trap
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 mkdir "$work/runs" "$work/pages"
 python3 - "$rxpath" "$work" "${DRAWS:-3}" "${HOLD:-20}" "${SEED:-1}" "$@" <<'PYTHON'
 import collections

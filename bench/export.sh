@@ -40,7 +40,7 @@ end() {
 	rm -rf "$work"
 }
 trap end EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' HUP INT TERM
 
 ip netns add $id-tx
 ip netns add $id-rx

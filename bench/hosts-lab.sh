@@ -15,7 +15,7 @@ lab=${2:?an inventory: make hosts-lab LAB=lab.toml}
 trials=${3:-5}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-trap 'exit 130' INT # the shell would end without the other trap
+trap 'exit 130' HUP INT # the shell would end without the other trap
 trap 'exit 143' TERM
 # Says what is wrong where the hosts cannot be used.
 "$rxpath" hosts check "$lab"

@@ -9,7 +9,7 @@ static=$(dirname "$rxpath")/rxpath-$(uname -m)
 [ "$(id -u)" = 0 ] || { echo "hosts-size: root is needed for chroot" >&2; exit 3; }
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-trap 'exit 130' INT TERM # the shell would end without the other trap
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 cp "$static" "$root/rxpath"
 status=0
 stat -c %s "$root/rxpath" | awk '{ printf "%.2f MB (goal: at most 16)\n", $1 / 1e6; exit !($1 <= 16e6) }' || status=1

@@ -41,7 +41,7 @@ end() {
 	rm -rf "$work"
 }
 trap end EXIT
-trap 'exit 130' INT TERM # the shell would end without the other trap
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 
 ip netns add $id-tx
 ip netns add $id-rx

@@ -20,7 +20,8 @@ http { access_log off; keepalive_requests 100000000; server { listen 127.0.0.1:8
 C
 taskset -c 1 nginx -p "$dir" -c "$dir/nginx.conf" 2>/dev/null &
 server=$!
-trap 'kill $server; rm -rf "$dir"' EXIT
+trap 'kill $server || true; rm -rf "$dir"' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 until ss -Hltn sport = :8098 | grep -q LISTEN; do sleep 0.05; done
 
 command() {

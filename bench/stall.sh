@@ -11,7 +11,9 @@ addr=127.0.0.1:8099
 "$rxpath" serve http $addr --cpu 1 >/dev/null &
 server=$!
 stalls=
-trap 'kill $stalls 2>/dev/null; kill -CONT $server; kill $server' EXIT
+out=$(mktemp)
+trap 'rm -f "$out"; kill $stalls 2>/dev/null || true; kill -CONT $server; kill $server' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 until ss -Hltn sport = :8099 | grep -q LISTEN; do sleep 0.05; done
 
 # Stalls begin 1 s apart by the clock, however long a stall takes.
@@ -22,7 +24,6 @@ done) &
 stalls=$!
 
 value() { sed -n "/\"$2\": {/,/}/s/.*\"$3\": \([0-9.]*\).*/\1/p" "$1" | head -n 1; }
-out=$(mktemp)
 status=0
 for seconds in 2 10; do
 	"$rxpath" load http http://$addr/ -c 100 --cpu 0 --rate 20k -d ${seconds}s --json >"$out"
@@ -35,5 +36,4 @@ for seconds in 2 10; do
 			s, rps, p99 / 1e3, p999 / 1e3, service / 1e3, good ? "right" : "WRONG"
 		exit !good }' || status=1
 done
-rm -f "$out"
 exit $status

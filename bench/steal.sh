@@ -35,7 +35,7 @@ end() {
 	rm -f "$out" "$all"
 }
 trap end EXIT
-trap 'exit 130' INT TERM # the shell would end without the other trap
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 ip netns add $id-tx
 ip netns add $id-rx
 ip -n $id-tx link add veth type veth peer name veth netns $id-rx

@@ -20,7 +20,7 @@ end() {
 	rm -rf "$work"
 }
 trap end EXIT
-trap 'exit 130' INT TERM # the shell would end without the other trap
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 
 ran_ns() { cat /proc/"$1"/task/*/schedstat | awk '{ sum += $1 } END { printf "%.0f", sum }'; }
 busy() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8 + $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9; exit }' /proc/stat; }

@@ -24,7 +24,7 @@ clean() {
 	rm -rf "$dir"
 }
 trap clean EXIT
-trap 'exit 130' INT
+trap 'exit 130' HUP INT
 trap 'exit 143' TERM
 
 # Host N is 10.77.N.2, the controller 10.77.N.1. Its default route leaves by a second wire: answers go another way than

@@ -19,7 +19,7 @@ end() {
 	wait "$apart" 2>/dev/null || true
 }
 trap end EXIT
-trap 'exit 130' INT # the shell would end without the other trap
+trap 'exit 130' HUP INT # the shell would end without the other trap
 trap 'exit 143' TERM
 status=0
 wait "$apart" || status=$?

@@ -9,6 +9,7 @@ python=target/exposition-tools/bin/python
 [ -x $python ] || { echo 'exposition-test: the Python client is missing: tools/setup.sh exposition' >&2; exit 3; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 "$rxpath" export --once --interval 3s >"$work/page"
 promtool check metrics <"$work/page" >"$work/said" 2>&1 || { cat "$work/said" >&2; exit 1; }
 [ ! -s "$work/said" ] || { cat "$work/said" >&2; exit 1; }

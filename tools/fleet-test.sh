@@ -12,6 +12,7 @@ duckdb=$PWD/target/fleet-tools/bin/duckdb
 [ -x "$duckdb" ] || { echo 'fleet-test: DuckDB is missing: tools/setup.sh fleet' >&2; exit 3; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 "$rxpath" check --format ndjson --window 0s >"$work/shapes" || [ $? = 1 ]
 # Of a damaged capture a part is missing, which its status says.
 for host in testdata/hosts/*/; do

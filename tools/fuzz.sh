@@ -14,6 +14,7 @@ cargo +nightly fuzz build parser
 # A copy: another build may replace the program while it runs.
 program=$(mktemp)
 trap 'rm -f "$program"' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 cp ../target/x86_64-unknown-linux-gnu/release/parser "$program" 2>/dev/null || cp target/*/release/parser "$program"
 chmod +x "$program"
 

@@ -38,7 +38,7 @@ hosts_end() {
 # Keys, the configurations of ssh and sshd, and the namespace of the coordinator. Not in /tmp, which hosts have of their own.
 hosts_begin() {
 	trap hosts_end EXIT
-	trap 'exit 130' INT # the shell would end without the other trap
+	trap 'exit 130' HUP INT # the shell would end without the other trap
 	trap 'exit 143' TERM
 	hosts_dir=$(mktemp -d -p /var/tmp rxpath-hosts.XXXXXX)
 	hosts_inventory=$hosts_dir/lab.toml

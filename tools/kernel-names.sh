@@ -17,6 +17,7 @@ cd "$(dirname "$0")/.."
 texts=crates/rxpath/src/cmd/explain
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 
 pages() { find docs -name '*.md' -exec cat {} + ; cat README.md "$texts"/*.toml; }
 

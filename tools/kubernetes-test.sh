@@ -36,7 +36,7 @@ clean() {
 	rm -rf "$dir"
 }
 trap clean EXIT
-trap 'exit 130' INT # the shell would end without the other trap
+trap 'exit 130' HUP INT # the shell would end without the other trap
 trap 'exit 143' TERM
 fails() { echo "kubernetes-test: $*" >&2; exit 1; }
 template() { $helm template rxpath $chart --namespace rxpath --kube-version 1.30.0 "$@"; }

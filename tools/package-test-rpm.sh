@@ -16,6 +16,7 @@ fails() { echo "package-test: rpm: $*" >&2; exit 1; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 root=$work/root
 mkdir "$root"
 tar -C "$root" -xf "$tar"

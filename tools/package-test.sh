@@ -18,6 +18,7 @@ agent=$(find target/packages -name 'rxpath-agent_*_amd64.deb')
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 status=0
 # sizes DEB MB MB: the package and the program, without symbols, and the most that they may have.
 sizes() {

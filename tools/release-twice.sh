@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 [ -z "$(git status --porcelain --untracked-files=no)" ] || echo 'release-twice: what is not committed is not built' >&2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 for copy in one another-name; do
 	git clone --quiet . "$work/$copy"
 	# The tools, not what they built.

@@ -268,7 +268,7 @@ ended() {
 	rm -rf "$work"
 }
 trap ended EXIT
-trap 'exit 130' INT
+trap 'exit 130' HUP INT
 trap 'exit 143' TERM
 tree=$work/tree
 mkdir -p "$tree/bin" "$tree/modules" "$tree/proc" "$tree/sys" "$tree/dev" "$tree/run" "$tree/tmp" "$tree/etc" "$tree/var"

@@ -13,6 +13,7 @@ tools/setup.sh sbom
 name=rxpath-sbom-of-release
 clean() { rm -f crates/*/$name.json; }
 trap clean EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 "$cargo" cyclonedx --quiet --format json --spec-version 1.5 --manifest-path crates/rxpath/Cargo.toml "$@" --features vendored \
 	--target x86_64-unknown-linux-gnu --override-filename $name
 source=$("$cargo" metadata --locked --format-version 1 "$@" --features vendored --manifest-path crates/rxpath/Cargo.toml |

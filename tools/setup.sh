@@ -137,7 +137,7 @@ remove_downloads() {
 	rm -rf "$downloads"
 }
 trap remove_downloads EXIT
-trap 'exit 130' INT # the shell would end without the other trap
+trap 'exit 130' HUP INT # the shell would end without the other trap
 trap 'exit 143' TERM
 # go_tools DIR PACKAGE@VERSION...: the same from Go modules.
 go_tools() {

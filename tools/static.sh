@@ -33,6 +33,7 @@ esac
 
 made=
 trap '[ -z "$made" ] || rm -rf "$made"' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 # In the directory of the result: a run that sends it at this moment gets the whole file, old or new.
 work() {
 	mkdir -p target/release

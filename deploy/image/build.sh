@@ -12,7 +12,7 @@ out=target/packages
 archive=${RXPATH_IMAGE:-$out/rxpath-image.tar}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT # the shell would end without the other trap
+trap 'exit 130' HUP INT # the shell would end without the other trap
 trap 'exit 143' TERM
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)

@@ -70,6 +70,7 @@ mod steered;
 mod stripped;
 mod tcp;
 mod test_groups;
+mod traps;
 mod tune;
 mod type_names;
 mod udp;

@@ -19,7 +19,8 @@ fn machine_wide(script: &str) -> Vec<String> {
     found.map(|(number, line)| format!("{number}: {}", line.trim())).collect()
 }
 
-fn scripts(dir: &Path, found: &mut Vec<PathBuf>) {
+/// The scripts below a directory.
+pub fn scripts(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

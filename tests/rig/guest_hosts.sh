@@ -9,6 +9,7 @@ set -u
 rxpath=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 cd "$dir" || exit 1
 
 # inventory NUMBER OF THE NIC, OF THAT FOR SSH, role here, role there

@@ -19,6 +19,7 @@ fn served(before: &str, load: &str) -> String {
         "{before}
         {RXPATH} serve http 127.0.0.1:8080 >/dev/null & server=$!
         trap 'kill $server' EXIT
+        trap 'exit 130' HUP INT TERM
         for try in $(seq 600); do
             if ss -Hltn sport = :8080 | grep -q LISTEN; then break; fi
             sleep 0.05
