@@ -29,7 +29,8 @@ fn reader(gap: &str, why: &str) -> Option<&'static str> {
 pub(crate) struct Failures {
     /// What was read in no window so far: this host does not have it, or does not show it to this user. None before the first.
     never_read: Option<BTreeSet<String>>,
-    /// Devices whose queues were read.
+    /// Devices whose queues the last window has, and those that had some and fail since. Others are forgotten: each container
+    /// brings a device with a new name.
     queues_of: BTreeSet<String>,
     /// The probes are left out to keep the budget.
     pub(crate) without_probes: bool,
@@ -52,6 +53,7 @@ impl Failures {
         if self.without_probes {
             readers.remove(PROBES);
         }
+        self.queues_of.retain(|device| gaps.contains_key(&format!("{OF_DEVICE}{device}")));
         self.queues_of.extend(frame.queues.iter().map(|queue| queue.device.clone()));
         readers
     }
@@ -118,6 +120,22 @@ mod tests {
         families.governed(&governor);
         families.own(&frame(&[WatchFrame::ALL_PROBES]));
         assert_eq!(count(&families, PROBES), Some(1.0));
+    }
+
+    #[test]
+    fn a_device_is_remembered_while_its_queues_are_there_and_no_longer() {
+        let mut failures = Failures::default();
+        let mut window = |device: &str, gaps: &[&str]| {
+            let queues = vec![queue_of(device)];
+            let failed = failures.of(&WatchFrame { queues, ..frame(gaps) });
+            (failed.len(), failures.queues_of.len())
+        };
+        assert_eq!(window("eth0", &[]), (0, 1));
+        // It fails for some windows while devices of containers come and go.
+        for number in 0..100 {
+            assert_eq!(window(&format!("veth{number}"), &["queues of eth0"]), (1, 2));
+        }
+        assert_eq!(window("eth1", &[]), (0, 1));
     }
 
     #[test]
