@@ -14,8 +14,8 @@ use crate::lowest::{is_loopback, lowest};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     packets: u64,
-    /// Found no free descriptor.
-    ring: u64,
+    /// Found no free descriptor, by each of [`name::RING`].
+    ring: [u64; name::RING.len()],
     /// Damaged: length, checksum of the frame, alignment (`rx.errors`).
     damaged: u64,
     /// `rx.dropped`: refused behind the ring.
@@ -27,7 +27,7 @@ impl Counts {
         let stat = |name: &str| link.stat(name).unwrap_or(0);
         Self {
             packets: stat("rx.packets"),
-            ring: name::RING.into_iter().map(stat).max().unwrap_or(0),
+            ring: name::RING.map(stat),
             damaged: stat("rx.errors"),
             dropped: stat("rx.dropped"),
         }
@@ -37,10 +37,15 @@ impl Counts {
     fn since(self, before: Self) -> Self {
         Self {
             packets: self.packets.saturating_sub(before.packets),
-            ring: self.ring.saturating_sub(before.ring),
+            ring: std::array::from_fn(|at| self.ring[at].saturating_sub(before.ring[at])),
             damaged: self.damaged.saturating_sub(before.damaged),
             dropped: self.dropped.saturating_sub(before.dropped),
         }
+    }
+
+    /// Packets without a free descriptor: some drivers count the same ones under two names.
+    fn without_descriptor(self) -> u64 {
+        self.ring.into_iter().max().unwrap_or(0)
     }
 }
 
@@ -186,14 +191,14 @@ impl LinkRates {
     fn add(&mut self, device: &str, moved: Counts, total: Counts, span_s: f64) {
         let per_s = |count: u64| count as f64 / span_s;
         self.received_pps += per_s(moved.packets);
-        self.ring_pps += per_s(moved.ring);
+        self.ring_pps += per_s(moved.without_descriptor());
         self.damaged_pps += per_s(moved.damaged);
         self.dropped_pps += per_s(moved.dropped);
         self.dropped_total += total.dropped;
         let kinds = [
             (
-                moved.ring,
-                total.ring,
+                moved.without_descriptor(),
+                total.without_descriptor(),
                 "no free descriptor",
                 "rtnetlink rx missed, fifo or over errors",
             ),
@@ -259,7 +264,7 @@ mod tests {
             ("rx.dropped", 300),
         ];
         let counts = Counts::of(&NetworkLink { stats, ..NetworkLink::default() });
-        assert_eq!(counts, Counts { packets: 10, ring: 4, damaged: 2, dropped: 300 });
+        assert_eq!(counts, Counts { packets: 10, ring: [4, 4, 0], damaged: 2, dropped: 300 });
         let mut rates = LinkRates::default();
         rates.add("eth0", counts, counts, 2.0);
         assert_eq!((rates.received_pps, rates.dropped_pps), (5.0, 150.0));
@@ -267,5 +272,16 @@ mod tests {
         let rows: Vec<(&str, u64)> = rates.lost.iter().map(|row| (row.reason, row.total)).collect();
         assert_eq!(rows, [("no free descriptor", 4), ("damaged frame", 2)]);
         assert_eq!(counts.since(Counts { packets: 99, ..counts }).packets, 0, "it was set back");
+    }
+
+    #[test]
+    fn a_loss_counts_although_another_name_has_more_from_before() {
+        let counts = |missed, fifo| {
+            let stats = vec![("rx.missed_errors", missed), ("rx.fifo_errors", fifo)];
+            Counts::of(&NetworkLink { stats, ..NetworkLink::default() })
+        };
+        let before = counts(1000, 20);
+        assert_eq!(counts(1000, 50).since(before).without_descriptor(), 30);
+        assert_eq!(counts(1030, 50).since(before).without_descriptor(), 30, "the same packets");
     }
 }
