@@ -2,7 +2,7 @@
 
 use rxpath_record::watch::{ProbeDutyCycle, WatchFrame, WindowTotals};
 
-use crate::failures::OF_DEVICE;
+use crate::failures::{OF_COUNTER, OF_DEVICE};
 use crate::families::{
     AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUDGET, COLLECT_ERRORS, COST, COUNTED, Families,
     NOT_LOADED, NOT_READ, OBSERVED, PROBE_UP, SHED, STARTED,
@@ -12,7 +12,7 @@ use crate::governor::{Governor, SHEDS};
 /// Gaps of things that are read: what the verdict of a frame does not judge, and an estimate that is wrong by much, which the
 /// source of its series says.
 const BY_DESIGN: [&str; 2] = [WatchFrame::VERDICT, WatchFrame::EXACT_ENTRY];
-/// Gaps with a series of their own: a host may have any number of devices.
+/// Gaps with a series of their own: a host may have any number of devices, and a file of counters has hundreds.
 const NOT_READ_MOST: usize = 30;
 /// The gap of a frame without the probe of drops.
 const DROPS: &str = "drops by reason";
@@ -87,10 +87,10 @@ impl Families {
         self.failed_readers(frame);
         self.clear(NOT_READ);
         let gaps = frame.gaps.keys().filter(|what| !BY_DESIGN.contains(&what.as_str()));
-        // Those of which each device may have one come last.
-        let (each, others): (Vec<&String>, Vec<&String>) =
-            gaps.partition(|what| what.starts_with(OF_DEVICE));
-        for what in others.into_iter().chain(each).take(NOT_READ_MOST) {
+        let mut gaps: Vec<&String> = gaps.collect();
+        // Those of which each device may have one come late, and those of each counter last.
+        gaps.sort_by_key(|what| [OF_COUNTER, OF_DEVICE].map(|of| what.starts_with(of)));
+        for what in gaps.into_iter().take(NOT_READ_MOST) {
             self.set(NOT_READ, &[what], 1.0);
         }
     }
@@ -128,6 +128,7 @@ impl Families {
 mod tests {
     use std::collections::BTreeMap;
 
+    use rxpath_core::PathSide;
     use rxpath_record::watch::ProbeShare;
 
     use super::*;
@@ -198,6 +199,23 @@ mod tests {
         assert!(text.contains("rxpath_not_read{what=\"tasks\"} 1"), "{text}");
         let is_shown = |what: &&str| text.contains(&format!("{{what=\"{what}\"}}"));
         assert!(!BY_DESIGN.iter().any(is_shown), "{text}");
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_read_is_named_before_its_counters_and_devices_are() {
+        let mut families = Families::new("1", 1).unwrap();
+        let counter = |n: u32| format!("{}/Udp.C{n}", PathSide::Machine);
+        let mut gaps: BTreeMap<String, String> =
+            (0..1000).map(|n| (counter(n), "no".into())).collect();
+        for what in ["snmp", "tasks", "queues of eth0"] {
+            gaps.insert(what.into(), "no".into());
+        }
+        families.own(&WatchFrame { gaps, ..WatchFrame::default() });
+        let text = families.text().unwrap();
+        for what in ["snmp", "tasks", "queues of eth0"] {
+            assert!(text.contains(&format!("{NOT_READ}{{what=\"{what}\"}} 1")), "{what}: {text}");
+        }
+        assert_eq!(text.matches("rxpath_not_read{").count(), NOT_READ_MOST, "{text}");
     }
 
     #[test]

@@ -6,6 +6,8 @@ use rxpath_record::watch::WatchFrame;
 
 /// How gaps begin of which each device may have one.
 pub(crate) const OF_DEVICE: &str = "queues of ";
+/// And those of single counters: each that is in one of a window's two readings alone.
+pub(crate) const OF_COUNTER: &str = "machine/";
 const PROBES: &str = "probes";
 /// The readers of a window.
 pub(crate) const READERS: [&str; 6] = ["counters", "devices", PROBES, "queues", "sockets", "tasks"];
