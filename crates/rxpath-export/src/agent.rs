@@ -71,12 +71,9 @@ impl Families {
             f64::from(u8::from(!frame.gaps.contains_key(WatchFrame::ALL_PROBES))),
         );
         if let Some(cost) = &frame.probe_cost {
-            self.add(AGENT_CPU, &["bpf"], cost.cpu_ratio * frame.window_s);
-            self.add(
-                AGENT_CPU,
-                &["bpf_entry"],
-                cost.entry_cpu_ratio.unwrap_or(0.0) * frame.window_s,
-            );
+            for (part, seconds) in ["bpf", "bpf_entry"].into_iter().zip(cost.cpu_s()) {
+                self.add(AGENT_CPU, &[part], seconds);
+            }
             self.frame_map_bytes = cost.map_bytes;
             self.set(AGENT_MEMORY, &["bpf_maps"], cost.map_bytes as f64);
         }
@@ -168,6 +165,25 @@ mod tests {
         let text = families.text().unwrap();
         assert!(text.contains("rxpath_agent_cost_ratio 0.3\n"), "{text}");
         assert!(text.contains("rxpath_agent_shed{what=\"BPF probes\"} 1"), "{text}");
+    }
+
+    /// Their cost was measured last before these windows.
+    #[test]
+    fn what_programs_cost_after_windows_without_them_counts_whole() {
+        let mut families = Families::new("1", 1).unwrap();
+        let cost = ProbeShare {
+            cpu_ratio: 0.25,
+            entry_cpu_ratio: Some(0.125),
+            measured_s: 8.0,
+            ..ProbeShare::default()
+        };
+        let frame = WatchFrame { window_s: 2.0, probe_cost: Some(cost), ..WatchFrame::default() };
+        families.own(&frame);
+        let text = families.text().unwrap();
+        for (part, seconds) in [("bpf", 2), ("bpf_entry", 1)] {
+            let line = format!("{AGENT_CPU}{{part=\"{part}\"}} {seconds}");
+            assert!(text.lines().any(|one| one == line), "{line} in {text}");
+        }
     }
 
     #[test]

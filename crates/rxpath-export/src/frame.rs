@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn a_late_window_adds_only_the_exporters_own_cost() {
         let mut families = Families::new("1", 4).unwrap();
-        let cost = ProbeShare { cpu_ratio: 0.5, ..ProbeShare::default() };
+        let cost = ProbeShare { cpu_ratio: 0.5, measured_s: 2.0, ..ProbeShare::default() };
         let frame = WatchFrame { probe_cost: Some(cost), ..window() };
         families.frame(&frame, Some(&totals()), |_| None);
         let before = families.text().unwrap();

@@ -88,6 +88,7 @@ fn frame(made: &Made) -> WatchFrame {
         drops: made.reasons.iter().map(dropped).collect(),
         probe_cost: Some(ProbeShare {
             cpu_ratio: cost,
+            measured_s: made.window_s,
             lost_count: made.lost_count,
             ..ProbeShare::default()
         }),

@@ -263,3 +263,11 @@ pub struct ProbeShare {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<String>,
 }
+
+impl ProbeShare {
+    /// CPU time in the programs, and of their entries, in s: of all that was measured, which is more than the window after windows
+    /// without probes.
+    pub fn cpu_s(&self) -> [f64; 2] {
+        [self.cpu_ratio, self.entry_cpu_ratio.unwrap_or(0.0)].map(|ratio| ratio * self.measured_s)
+    }
+}

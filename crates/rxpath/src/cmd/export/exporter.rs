@@ -162,15 +162,13 @@ impl Exporter {
     fn govern(&mut self, command: &ExportCommand, frame: &WatchFrame, root: &Root) {
         let (cpu, (looks, looks_bpf)) = (process_cpu(), self.deeper.charge());
         let programs = frame.probe_cost.as_ref();
-        let programs =
-            programs.map_or(0.0, |cost| cost.cpu_ratio + cost.entry_cpu_ratio.unwrap_or(0.0));
         self.governor.looked((looks + looks_bpf.whole()).as_secs_f64());
         let looks_bpf_s = [looks_bpf.runs, looks_bpf.entries].map(|cpu| cpu.as_secs_f64());
         self.families.own_programs(looks_bpf_s, self.deeper.map_bytes());
         self.governor.window(WindowCost {
             window_s: frame.window_s,
             threads_s: cpu.saturating_sub(self.cpu_before + looks).as_secs_f64(),
-            programs_s: programs * frame.window_s,
+            programs_s: programs.map_or(0.0, |cost| cost.cpu_s().iter().sum::<f64>()),
         });
         self.cpu_before = cpu;
         self.families.own_process(cpu.as_secs_f64(), rss_bytes(root));
