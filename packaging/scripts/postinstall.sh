@@ -11,7 +11,9 @@ if [ -d /run/systemd/system ]; then
 	done
 	# Several upgrades within ten minutes are no failing starts. A pattern that fits no loaded unit is no error; a name is one.
 	systemctl reset-failed 'rxpath-export.*'
-	systemctl try-restart rxpath-export.service
+	# Its options may be wrong, or its port taken, since it was started: the package is installed all the same.
+	systemctl try-restart rxpath-export.service ||
+		echo 'rxpath: the exporter does not start again: systemctl status rxpath-export' >&2
 	# Nobody waits for these: if the program ends again, the package is installed all the same.
 	# shellcheck disable=SC2086  # words
 	[ -z "$given_up" ] || systemctl --no-block start $given_up

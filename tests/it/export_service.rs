@@ -143,12 +143,13 @@ fn the_unit_is_given_up_after_starts_that_an_installation_and_a_play_forget() {
     assert!(forgotten < place("- name: Start the exporter"), "{tasks}");
 }
 
-/// What `postinstall.sh` asks of a systemctl of which these units failed.
-fn asked_by_an_installation(failed: &str) -> Vec<String> {
+/// What `postinstall.sh` asks of a systemctl of which these units failed and this verb fails, and what it says.
+fn asked_by_an_installation(failed: &str, refused: &str) -> (Vec<String>, String) {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     let systemctl = format!(
-        "#!/bin/sh\necho \"$*\" >>{}\n[ \"$1\" != is-failed ] || case ' {failed} ' in *\" $3 \"*) ;; *) exit 1 ;; esac\n",
+        "#!/bin/sh\necho \"$*\" >>{}\n[ \"$1\" != is-failed ] || case ' {failed} ' in *\" $3 \"*) ;; *) exit 1 ;; esac\n\
+         [ \"$1\" != '{refused}' ]\n",
         log.display()
     );
     let script = source("packaging/scripts/postinstall.sh")
@@ -158,21 +159,39 @@ fn asked_by_an_installation(failed: &str) -> Vec<String> {
         format!("systemctl() {{ sh {0}/systemctl \"$@\"; }}\n{script}", dir.path().display());
     fs::write(dir.path().join("systemctl"), systemctl).unwrap();
     let output = Command::new("sh").args(["-c", &whole]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}");
     let asked = fs::read_to_string(log).unwrap();
-    asked.lines().filter(|line| !line.starts_with("is-failed")).map(str::to_owned).collect()
+    let asked = asked.lines().filter(|line| !line.starts_with("is-failed"));
+    (asked.map(str::to_owned).collect(), told)
 }
 
 #[test]
 fn an_installation_starts_what_was_given_up_and_no_more() {
     let always =
         ["daemon-reload", "reset-failed rxpath-export.*", "try-restart rxpath-export.service"];
-    assert_eq!(asked_by_an_installation(""), always);
-    let both = asked_by_an_installation("rxpath-export.service rxpath-export.socket");
+    let asked = |failed: &str| {
+        let (asked, told) = asked_by_an_installation(failed, "");
+        assert_eq!(told, "");
+        asked
+    };
+    assert_eq!(asked(""), always);
+    let both = asked("rxpath-export.service rxpath-export.socket");
     assert_eq!(both[..3], always);
     assert_eq!(both[3..], ["--no-block start rxpath-export.socket rxpath-export.service"]);
-    let one = asked_by_an_installation("rxpath-export.service");
+    let one = asked("rxpath-export.service");
     assert_eq!(one[3..], ["--no-block start rxpath-export.service"]);
+}
+
+/// dpkg would leave the package half installed.
+#[test]
+fn an_exporter_that_does_not_start_again_fails_no_installation() {
+    let (asked, told) = asked_by_an_installation("rxpath-export.socket", "try-restart");
+    assert_eq!(
+        asked[2..],
+        ["try-restart rxpath-export.service", "--no-block start rxpath-export.socket"]
+    );
+    assert!(told.contains("systemctl status rxpath-export"), "{told}");
 }
 
 /// The command of the unit is one that this program takes.
