@@ -67,7 +67,7 @@ hosts() { sed -n 's/^ *host: *//p' "$1" | sort | uniq -c | xargs; }
 for address in 127.0.0.1 '[::1]'; do
 	template --set "listen.address=$address" >"$dir/loopback.yaml"
 	bare=$(echo "$address" | tr -d '[]')
-	[ "$(hosts "$dir/loopback.yaml")" = "2 $bare" ] || fails "$address: hosts of the probes: $(hosts "$dir/loopback.yaml")"
+	[ "$(hosts "$dir/loopback.yaml")" = "3 $bare" ] || fails "$address: hosts of the probes: $(hosts "$dir/loopback.yaml")"
 	if grep -q -- --allow-remote "$dir/loopback.yaml"; then fails "$address: --allow-remote"; fi
 done
 for address in '$(NODE_IP)' '[$(NODE_IP)]'; do

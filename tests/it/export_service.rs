@@ -194,6 +194,19 @@ fn an_exporter_that_does_not_start_again_fails_no_installation() {
     assert!(told.contains("systemctl status rxpath-export"), "{told}");
 }
 
+/// The kubelet kills what does not answer in time, also while it loads its programs.
+#[test]
+fn a_slow_start_has_as_long_in_kubernetes_as_under_systemd() {
+    assert!(unit(UNITS[0]).contains("\nTimeoutStartSec=5min\n"));
+    let manifest = source("deploy/kubernetes/rxpath.yaml");
+    let probe = manifest.split("startupProbe:").nth(1).expect("no probe of the start");
+    let number = |key: &str| -> u32 {
+        let own = |line: &str| line.trim().strip_prefix(key)?.strip_prefix(": ")?.parse().ok();
+        probe.lines().find_map(own).unwrap_or_else(|| panic!("no {key}: {probe}"))
+    };
+    assert_eq!(number("periodSeconds") * number("failureThreshold"), 5 * 60);
+}
+
 /// The command of the unit is one that this program takes.
 #[test]
 fn the_command_of_the_unit_is_accepted() {
