@@ -222,6 +222,46 @@ says 'tcp_congestion_control: asked for nosuch.*No such file'
 says '"changed": false'
 all_are 5000
 echo 'ansible-test: what the kernel refuses fails, and the steps before it are undone'
+play refused 2 --limit host1 -e on_failure=keep
+says 'tcp_congestion_control: asked for nosuch.*No such file'
+says '"changed": true'
+[ "$(value 1 core/somaxconn)" = 5001 ] || fails 'the step before it is not kept'
+# They wait for no confirmation: the host would undo them without it.
+play confirmed 2 --limit host1
+says 'nothing waits for a confirmation'
+play apply 0 --limit host1
+all_are 5000
+echo 'ansible-test: steps that are kept after a failure are confirmed'
+
+# rxpath on a kernel that takes the second value and does not use it. All is undone for that unless it is to be kept.
+cat >"$dir/ignoring" <<'END'
+#!/bin/sh
+echo "$1 $2" >>"$(dirname "$0")/asked"
+case "$*" in
+'tune plan '*) echo '{"result": {"step": [{"set": "net.core.somaxconn", "old": "1", "new": "2"}, {"set": "net.core.rmem_max", "old": "1", "new": "2"}]}}' ;;
+'check '*) echo '{"result": {"findings": []}}' ;;
+'tune apply '*)
+	undone='[]' waits=30
+	case "$*" in *'--on-failure undo'*) undone='[{"set": "net.core.somaxconn", "state": "restored"}, {"set": "net.core.rmem_max", "state": "already"}]' waits=null ;; esac
+	echo '{"result": {"journal": 1, "stopped": null, "changes": [
+		{"set": "net.core.somaxconn", "before": "1", "asked": "2", "after": "2", "outcome": "applied"},
+		{"set": "net.core.rmem_max", "before": "1", "asked": "2", "after": "1", "outcome": "ignored"}],'
+	echo "\"undone\": $undone, \"confirm_within_s\": $waits}}"
+	exit 5
+	;;
+'tune confirm '*) echo '{"result": {"journal": 1, "already": false}}' ;;
+esac
+END
+chmod +x "$dir/ignoring"
+play ignored 2 --limit host1 -e "rxpath=$dir/ignoring" -e '{"allow_ignored": false}'
+says 'net.core.rmem_max: asked for 2, is 1 (ignored)'
+says '"changed": false'
+if grep -q 'tune confirm' "$dir/asked"; then fails 'what was undone is confirmed'; fi
+play ignored 0 --limit host1 -e "rxpath=$dir/ignoring" -e '{"allow_ignored": true}'
+says 'net.core.rmem_max: asked for 2, is 1 (ignored)'
+says 'host1 .*changed=1'
+grep -q 'tune confirm' "$dir/asked" || fails 'the other setting is not confirmed'
+echo 'ansible-test: a value that is ignored fails, or the other settings stay where that is allowed'
 
 play check 0
 recap ok=2

@@ -18,7 +18,8 @@ class ActionModule(ActionBase):
         result = self._execute_module(module_args=arguments, task_vars=task_vars)
         wants = self._templar.template(arguments.get("confirm", True))
         is_wanted = str(wants).lower() not in ("false", "no", "off", "0", "n", "f")
-        if result.get("failed") or not result.get("waits") or not is_wanted:
+        # After a failure too: what is kept then would be undone.
+        if not result.get("waits") or not is_wanted:
             return result
         try:
             # The connection that is there may outlive a change that lets no new one in.
@@ -36,5 +37,6 @@ class ActionModule(ActionBase):
                 "not reached after the change; the host undoes it within %s: %s" % (within, error)) from error
         if confirmed.get("failed"):
             # What was written is undone: nothing changed.
-            return dict(result, failed=True, changed=False, waits=False, msg="not confirmed: %s" % confirmed.get("msg"))
+            why = filter(None, [result.get("msg"), "not confirmed: %s" % confirmed.get("msg")])
+            return dict(result, failed=True, changed=False, waits=False, msg="; ".join(why))
         return dict(result, waits=False)

@@ -68,12 +68,14 @@ options:
     type: str
     default: 60s
   on_failure:
-    description: What to do with the steps before a step that the kernel refuses.
+    description:
+      - What to do with the steps before a step that the kernel refuses. The task fails in any case.
+      - V(keep) confirms them as O(confirm) says; without a confirmation the host undoes them.
     type: str
     choices: [keep, undo]
     default: undo
   allow_ignored:
-    description: Warn, rather than fail, if the kernel accepts a value and does not use it.
+    description: Warn, rather than fail, if the kernel accepts a value and does not use it. The other settings stay.
     type: bool
     default: false
   allow_managed:
@@ -212,6 +214,26 @@ def refuse_owned(module, program, steps):
         module.warn(text)
 
 
+def carry_out(module, program, file):
+    """The answer of `rxpath tune apply`, and the changes that fail the module."""
+    # It takes an ignored value for a failure, and would undo the whole plan. Where that is allowed, the module undoes what fails.
+    keeps = module.params["allow_ignored"] or module.params["on_failure"] == "keep"
+    words = ["tune", "apply", file, "--json", "--state-dir", module.params["state_dir"]]
+    words += ["--confirm-within", module.params["confirm_within"], "--on-failure", "keep" if keeps else "undo"]
+    if module.params["force"]:
+        words.append("--force")
+    result = program.run(words, accepted=(DONE, PARTIAL))[1]["result"]
+    good = GOOD + (("ignored",) if module.params["allow_ignored"] else ())
+    failed = [one for one in result["changes"] if one["outcome"] not in good]
+    if (failed or result["stopped"]) and module.params["on_failure"] == "undo":
+        if keeps and result["confirm_within_s"]:
+            words = ["tune", "undo", str(result["journal"]), "--json", "--state-dir", module.params["state_dir"]]
+            result["undone"] = program.run(words, accepted=(DONE, PARTIAL))[1]["result"]
+        # What could not be undone is left to the watchdog.
+        result["confirm_within_s"] = None
+    return result, failed
+
+
 def apply(module, program):
     handle, file = tempfile.mkstemp(prefix="rxpath-plan-", suffix=".toml", dir=module.tmpdir)
     os.close(handle)
@@ -224,24 +246,18 @@ def apply(module, program):
                           before_header="settings now", after_header="settings of the plan")
     if not steps or module.check_mode:
         module.exit_json(**answer)
-    words = ["tune", "apply", file, "--json", "--state-dir", module.params["state_dir"]]
-    words += ["--confirm-within", module.params["confirm_within"], "--on-failure", module.params["on_failure"]]
-    if module.params["force"]:
-        words.append("--force")
-    result = program.run(words, accepted=(DONE, PARTIAL))[1]["result"]
+    result, failed = carry_out(module, program, file)
     changes = result["changes"]
-    answer.update(changes=changes, journal=result["journal"])
+    answer.update(changes=changes, journal=result["journal"], waits=bool(result["confirm_within_s"]))
     restored = set(one["set"] for one in result.get("undone", []) if one["state"] in ("restored", "already"))
     answer["changed"] = any(one["outcome"] in GOOD and one.get("after") != one["before"] and one["set"] not in restored
                             for one in changes)
-    answer["waits"] = bool(result["confirm_within_s"]) and not result["stopped"]
     for one in changes:
         text = "%s: asked for %s, is %s (%s)" % (one["set"], one["asked"], one.get("after"), one["outcome"])
-        if one["outcome"] == "rounded" or one["outcome"] == "ignored" and module.params["allow_ignored"]:
-            module.warn(text)
-        elif one["outcome"] not in GOOD:
-            answer["waits"] = False
+        if one in failed:
             module.fail_json(msg=": ".join(filter(None, [text, one.get("why")])), **answer)
+        if one["outcome"] in ("rounded", "ignored"):
+            module.warn(text)
     if result["stopped"]:
         module.fail_json(msg="stopped: %s" % result["stopped"], **answer)
     module.exit_json(**answer)
