@@ -267,12 +267,12 @@ play check 0
 recap ok=2
 echo 'ansible-test: reports of four hosts'
 
-# Who writes settings again, without hosts: what tuned says has to be there on a host with a profile only.
+# Without hosts. Who writes settings again: what tuned says has to be there on a host with a profile only.
 python3 -B - ansible/plugins/module_utils <<'PYTHON'
 import sys
 
 sys.path.insert(0, sys.argv[1])
-from rxpath import owners
+from rxpath import at_least, owners
 
 
 def said(*found):
@@ -287,6 +287,9 @@ assert owners(others, ["eth0/rings/rx", "net.core.rmem_max"]) == []
 assert owners(others, ["irq/41", "net.core.rmem_max"]) == ["irqbalance may write irq/41 again"]
 assert owners(said(("two-owners", "tuned runs: x")), ["irq/41"]) == []
 assert owners(profile + others, ["irq/1"]) == ["tuned may write irq/1 again", "irqbalance may write irq/1 again"]
+# What a failed check names: the findings that made it fail.
+graded = [{"id": "b", "severity": "warn"}, {"id": "a", "severity": "fail"}, {"id": "c", "severity": "info"}]
+assert (at_least(graded, "warn"), at_least(graded, "fail")) == (["a", "b"], ["a"])
 PYTHON
 # A program of that name is all that the check knows of it.
 cp "$(command -v sleep)" "$dir/bpftune"

@@ -51,6 +51,15 @@ def owners(findings, names):
     return found
 
 
+SEVERITIES = ("info", "warn", "fail")
+
+
+def at_least(findings, severity):
+    """The rules of findings that are at least this severe."""
+    severe = SEVERITIES[SEVERITIES.index(severity):]
+    return sorted(set(one["id"] for one in findings if one["severity"] in severe))
+
+
 class Program:
     """The program on the managed host."""
 

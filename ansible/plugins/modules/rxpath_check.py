@@ -78,7 +78,7 @@ report:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.rxpath.rxpath.plugins.module_utils.rxpath import DONE, NEGATIVE, Program
+from ansible_collections.rxpath.rxpath.plugins.module_utils.rxpath import DONE, NEGATIVE, Program, at_least
 
 
 def main():
@@ -103,8 +103,8 @@ def main():
     findings = report["result"]["findings"]
     answer = dict(changed=False, findings=findings, fingerprint=report["fingerprint"], report=report)
     if status == NEGATIVE:
-        names = ", ".join(sorted(set(finding["id"] for finding in findings)))
-        module.fail_json(msg="findings at or above %s: %s" % (module.params["fail_on"], names), **answer)
+        limit = module.params["fail_on"]
+        module.fail_json(msg="findings at or above %s: %s" % (limit, ", ".join(at_least(findings, limit))), **answer)
     module.exit_json(**answer)
 
 
