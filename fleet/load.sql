@@ -1,7 +1,7 @@
 -- Reports of `rxpath check --format ndjson`, in reports/*.ndjson, into two Parquet files that the queries read:
 -- hosts.parquet has a row per report, answers.parquet a row per answer of it.
 CREATE TEMP TABLE reports AS
-FROM read_ndjson('reports/*.ndjson', maximum_object_size = 4194304, columns = {
+FROM read_ndjson('reports/*.ndjson', filename = true, maximum_object_size = 4194304, columns = {
     host: 'VARCHAR', time: 'TIMESTAMP', boot_id: 'VARCHAR', version: 'VARCHAR', fingerprint: 'VARCHAR',
     settings: 'STRUCT(kernel VARCHAR, goal VARCHAR)',
     result: 'STRUCT(
@@ -11,6 +11,10 @@ FROM read_ndjson('reports/*.ndjson', maximum_object_size = 4194304, columns = {
         unjudged STRUCT(id VARCHAR, device VARCHAR, reason VARCHAR, "text" VARCHAR)[],
         nics STRUCT(device VARCHAR, driver VARCHAR, firmware VARCHAR)[])'
 });
+-- A host that made no report in between gave the same one on two days: it counts once.
+DELETE FROM reports AS again WHERE EXISTS (
+    FROM reports AS first WHERE first.host = again.host AND first.time = again.time AND first.filename < again.filename
+);
 
 -- Hosts are alike when their NICs have the same drivers and firmware under the same kernel.
 COPY (

@@ -80,6 +80,8 @@ fn the_queries_find_what_is_odd_and_what_changed() {
         let lines: String = ["a", "b", "c", "d"].into_iter().map(line).collect();
         fs::write(dir.path().join(format!("reports/{day}.ndjson")), lines).unwrap();
     }
+    // A host that made no report since is collected with the one that it has.
+    fs::write(dir.path().join("reports/3.ndjson"), report(&of, "c", 2, "64", true)).unwrap();
     assert!(rows(&program, "load.sql", dir.path()).is_empty());
     let ask = |name: &str| rows(&program, &format!("queries/{name}.sql"), dir.path());
 
