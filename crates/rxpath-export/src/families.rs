@@ -68,8 +68,8 @@ metrics! {
     DISCARDED = Counter "rxpath_windows_discarded_total" ["why"], "windows that do not count, or not whole: late = more than three times as long as planned, cpu = a CPU went offline in it";
     LIMITED_SERIES = Counter "rxpath_series_limited_total" ["family"], "times that a program, victim, device, reason or finding was due for a series of its own and found no place";
     AGENT_LOST = Counter "rxpath_agent_lost_total" ["probe"], "records that found no room in the maps of a probe: slices, polls and flows (account), polls (polls), packets (drops, stages)";
-    PASSED = Counter "rxpath_stage_passed_total" ["stage", "unit"], "what passed a stage of this network namespace: packets, interrupts or datagrams read";
-    LOST = Counter "rxpath_lost_packets_total" ["stage", "place"], "packets lost in this network namespace, each at one place of the ledger; each place lies in one stage. Places that this host can count are there from the start. rxpath explain PLACE says more";
+    PASSED = Counter "rxpath_stage_passed_total" ["stage", "unit"], "what passed a stage: packets, or datagrams read. irq, gro and backlog are those of all network namespaces, which the kernel counts by CPU; the others of this one";
+    LOST = Counter "rxpath_lost_packets_total" ["stage", "place"], "packets lost in this network namespace, at the place backlog in all network namespaces, each at one place of the ledger; each place lies in one stage. Places that this host can count are there from the start. rxpath explain PLACE says more";
     STAGE_CPU = Counter "rxpath_stage_cpu_seconds_total" ["stage"], "CPU time spent in a stage, all CPUs together";
     DROPPED = Counter "rxpath_dropped_packets_total" ["reason", "protocol", "netns"], "packets dropped, by the kernel's reason (skb:kfree_skb) or by the counter of the place; netns is host for this network namespace";
     SOFTIRQ_CPU = Counter "rxpath_softirq_cpu_seconds_total" ["vector"], "CPU time in network softirqs, all CPUs together, whatever they interrupt: vector = net_rx (with the polls of NAPI threads), net_tx (net_tx_action)";
@@ -281,6 +281,16 @@ mod tests {
             assert!(metric.name.starts_with("rxpath_") && !metric.what.is_empty());
         }
         Families::new("1", 1).unwrap();
+    }
+
+    /// `softnet_stat` and the polls have no namespace.
+    #[test]
+    fn what_is_counted_by_cpu_is_said_to_be_of_all_namespaces() {
+        for name in [PASSED, LOST] {
+            let metric = METRICS.iter().find(|metric| metric.name == name).unwrap();
+            let says = metric.what.contains("all network namespaces");
+            assert!(says && metric.what.contains("backlog"), "{}", metric.what);
+        }
     }
 
     #[test]

@@ -52,8 +52,9 @@ pub struct ExportBudget {
 
 /// What an exporter cannot see without the privilege to enter it.
 const NAMESPACES: &str = "other network namespaces";
-const NOT_ENTERED: &str = "stages, losses and the verdict are those of one network namespace; drops and CPU time are \
-                           the machine's. An exporter with --netns measures another one";
+const NOT_ENTERED: &str = "losses and the verdict are those of one network namespace; drops, CPU time, what passes the stages \
+                           irq, gro and backlog, and the losses of the backlog are the machine's. An exporter with --netns \
+                           measures another one";
 
 /// The page.
 pub fn page(
