@@ -8,6 +8,8 @@ mod egress;
 mod segments;
 #[path = "wire/shared.rs"]
 mod shared;
+#[path = "wire/whose.rs"]
+mod whose;
 #[path = "wire/worlds.rs"]
 mod worlds;
 

@@ -5,6 +5,9 @@
 //! without a term may have lost the rest; then only the upper bounds get narrower. What two counters show of such a place
 //! limits its loss: this much is left out of the lower bounds.
 //!
+//! What is lost beyond the lower bounds is shown at the places whose counters have it, before places where frames of others
+//! may only hide it. Where the counters of several places have it, and none shows whose packets these were, no place shows it.
+//!
 //! What is shown of places beyond their lower bounds makes the sum close by itself. So the remainder is then no number.
 
 use rxpath_core::number::grouped;
@@ -150,14 +153,16 @@ pub(super) fn decide(
     let mut open: Vec<&mut Term> = terms.iter_mut().filter(|term| !term.exact).collect();
     let bounds: Vec<(i64, Option<i64>)> =
         open.iter().map(|term| (term.datagrams, term.most)).collect();
+    let mut undecided = None;
     if let Some(lost) = view.input.receiver.sequence_lost_packets {
         // Datagrams at the end of a stream have no later one that shows their loss.
         let lost = [lost as i64, base.max(lost as i64)].map(|lost| lost - exact);
-        narrow(&mut open, lost, unseen, foreign::narrow(view));
+        undecided = narrow(view, &mut open, lost, unseen);
     }
     for (term, bounds) in open.into_iter().zip(bounds) {
         notes.extend(said(term, bounds));
     }
+    notes.extend(undecided);
 }
 
 /// Datagrams that may have been lost at places without a term; `None` if nothing limits them. What network cards leave out, the
@@ -172,8 +177,13 @@ fn unseen(view: View<'_>, units: &Units, terms: &[Term]) -> Option<i64> {
 }
 
 /// Narrows the bounds of terms that lost `least` to `most` together, and divides `least` among those of a whole path. Of these,
-/// `unseen` may have been lost elsewhere; up to `few` of that make no difference to a number.
-fn narrow(open: &mut [&mut Term], [least, most]: [i64; 2], unseen: Option<i64>, few: i64) {
+/// `unseen` may have been lost elsewhere. What is said if no place shows a part of them.
+fn narrow(
+    view: View<'_>,
+    open: &mut [&mut Term],
+    [least, most]: [i64; 2],
+    unseen: Option<i64>,
+) -> Option<String> {
     let leasts: Vec<i64> = open.iter().map(|term| term.credited()).collect();
     let rooms: Vec<Option<i64>> = open.iter().map(|term| term.room()).collect();
     let all_least: i64 = leasts.iter().sum();
@@ -189,23 +199,80 @@ fn narrow(open: &mut [&mut Term], [least, most]: [i64; 2], unseen: Option<i64>, 
             term.datagrams = term.least;
         }
     }
-    if let Some(unseen) = unseen {
-        let elsewhere = if unseen > few { unseen } else { 0 };
-        // A counter of its own is the better reason to believe a place's loss.
-        let more = least - elsewhere - open.iter().map(|term| term.credited()).sum::<i64>();
-        let more = raise(open, false, more.max(0));
-        raise(open, true, more);
+    // So many make no difference to a number.
+    let few = foreign::narrow(view);
+    let elsewhere = unseen.map(|unseen| if unseen > few { unseen } else { 0 })?;
+    let more = least - elsewhere - open.iter().map(|term| term.credited()).sum::<i64>();
+    if view.link() == Link::Nic {
+        return divide(open, more.max(0), few);
     }
+    // Of a lab only the size of aggregates is not known.
+    let more = raise(open, of_own_counter, more.max(0));
+    raise(open, all_room, more);
+    None
 }
 
-/// Divides what more was lost among the terms that are derived, or among the others, in proportion to what more each may have
-/// lost; what is left then.
-fn raise(open: &mut [&mut Term], derived: bool, more: i64) -> i64 {
+/// How much more than its lower bound a place may have lost for one reason.
+type Reason = fn(&Term) -> i64;
+
+/// What its counters have, be it of others or not.
+fn counted(term: &Term) -> i64 {
+    (term.counted - term.credited()).clamp(0, all_room(term))
+}
+
+/// What a counter of its own may be in datagrams.
+fn of_own_counter(term: &Term) -> i64 {
+    if term.derived { 0 } else { all_room(term) }
+}
+
+/// All that its bounds allow.
+fn all_room(term: &Term) -> i64 {
+    term.room().unwrap_or(i64::MAX)
+}
+
+/// Shows `more` datagrams at the places that have the best reason for them. What several places have for the same reason stays
+/// open, unless it is so `few` that a number stays the same; then that is said.
+fn divide(open: &mut [&mut Term], mut more: i64, few: i64) -> Option<String> {
+    let reasons: [Reason; 3] = [counted, of_own_counter, all_room];
+    for reason in reasons {
+        if more > few {
+            more = settle(open, reason, more);
+        }
+        let may_have: Vec<&str> = open
+            .iter()
+            .filter(|term| reason(term) > 0)
+            .map(|term| term.place.words().noun)
+            .collect();
+        if more > few && !may_have.is_empty() {
+            return Some(format!(
+                "{more} datagrams were lost at {}: no counter shows how many of the workload's each of them lost",
+                may_have.join(" or at ")
+            ));
+        }
+        more = raise(open, reason, more);
+    }
+    None
+}
+
+/// Gives each term what the others have no room for; what is left then.
+fn settle(open: &mut [&mut Term], reason: Reason, more: i64) -> i64 {
+    let rooms: Vec<i64> = open.iter().map(|term| reason(term)).collect();
+    let all = rooms.iter().fold(0, |sum: i64, own| sum.saturating_add(*own));
     let mut left = more;
-    let terms = open.iter().filter(|term| term.derived == derived);
-    let mut rooms = room(terms.map(|term| term.room())).unwrap_or(i64::MAX);
-    for term in open.iter_mut().filter(|term| term.derived == derived) {
-        let own = term.room().unwrap_or(i64::MAX);
+    for (term, own) in open.iter_mut().zip(rooms) {
+        let sure = more.saturating_sub(all - own).clamp(0, own);
+        term.datagrams = term.credited() + sure;
+        left -= sure;
+    }
+    left
+}
+
+/// Divides what more was lost, in proportion to what more each term may have lost for this reason; what is left then.
+fn raise(open: &mut [&mut Term], reason: Reason, more: i64) -> i64 {
+    let mut left = more;
+    let mut rooms = open.iter().fold(0, |sum: i64, term| sum.saturating_add(reason(term)));
+    for term in open.iter_mut() {
+        let own = reason(term);
         let part = i128::from(left.min(rooms)) * i128::from(own) / i128::from(rooms.max(1));
         let part = i64::try_from(part).unwrap_or(left).min(left);
         term.datagrams = term.credited() + part;

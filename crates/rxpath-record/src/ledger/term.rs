@@ -15,6 +15,8 @@ pub(super) struct Term {
     pub least: i64,
     /// Upper bound when `datagrams` is only the least.
     pub most: Option<i64>,
+    /// What its counters show as lost, of whatever program.
+    pub counted: i64,
     pub derived: bool,
     pub exact: bool,
     /// What its formula gave, before a witness contradicted it.
@@ -40,6 +42,7 @@ impl Term {
             datagrams,
             least: datagrams,
             most: unit.most(packets),
+            counted: datagrams,
             derived: false,
             exact,
             vanished: datagrams,

@@ -27,6 +27,7 @@ pub(super) fn network(view: View<'_>, units: &Units) -> Option<Term> {
     let (least, most) = way.lost(view.moved)?;
     // What only one of the two cards counted: sent to others, received from others.
     let sent_to_others = foreign_out(view).max(beyond_workload(view, units, way));
+    let counted = least;
     // How many of its host's datagrams a foreign program sent is not known: all may have gone elsewhere.
     let least = if view.counts_all_senders() { 0 } else { (least - sent_to_others).max(0) };
     // The receiving card counts those of others that its ring and the backlog lost, too.
@@ -35,7 +36,8 @@ pub(super) fn network(view: View<'_>, units: &Units) -> Option<Term> {
     let received = foreign_in(view, units, way).map(|frames| frames + lost_of_others);
     let most = received.map(|frames| (most + frames).max(least));
     let mut term = Term::derived(Place::Network, way.formula(), least, Unit::Each(1), None);
-    term.most = most;
+    // Frames of others may hide more, which no counter shows.
+    (term.most, term.counted) = (most, counted.max(0));
     term.exact = most == Some(least);
     term.is_narrow = most.is_some_and(|most| most - least <= narrow(view));
     term.bound = match most {
