@@ -183,6 +183,7 @@ impl Hosts {
             cpus_count: host.hello.shape.cpus.len() as u32,
             clock_ahead_ns: host.clock.clock().ahead_ns,
             clock_error_ns: host.clock.error_ns(),
+            clock_at_ns: Some(host.clock.at_ns),
             round_trip_ns: host.clock.round_trip_ns,
             has_own_namespace: host.has_own_namespace,
             device_mbps: host.wire_speed().and_then(|speed| speed.mbps),

@@ -13,7 +13,7 @@ use rxpath_core::number::{percent, si};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::clocks::{ClockDrift, PairClocks, PathDelays, PathOffset};
+pub use self::clocks::{ClockDrift, DRIFT_PPM, PairClocks, PathDelays, PathOffset};
 pub use self::control::{ControlCost, ControlPath};
 pub use self::pair_rate::PairRate;
 pub use self::starts::{HostStart, StartSpread};

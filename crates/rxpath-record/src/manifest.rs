@@ -95,6 +95,9 @@ pub struct HostPart {
     pub clock_ahead_ns: i64,
     /// How far the comparison of its clock with the coordinator's may be wrong, when the run began.
     pub clock_error_ns: u64,
+    /// When it was compared, of the coordinator's clock; `None` in runs of versions that did not keep it. **Unit** ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_at_ns: Option<u64>,
     /// The shortest round trip over the control connection.
     pub round_trip_ns: u64,
     /// Whether the experiment had a network namespace of its own there: only then are the counters its own.

@@ -7,15 +7,13 @@
 //! trip would be wrong by half of the difference of the two directions, and could not know it.
 
 use rxpath_record::hosts::ClockDrift;
+pub(super) use rxpath_record::hosts::DRIFT_PPM;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::HostClock;
 
 /// Exchanges of one measurement.
 pub const EXCHANGES: u32 = 64;
-/// How far one clock may be from an even pace: 600 ppm, more than the 500 ppm to which the kernel limits NTP's frequency
-/// correction (`MAXFREQ`, include/linux/timex.h).
-pub(super) const DRIFT_PPM: u64 = 600;
 
 /// Two readings of a host's `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +51,7 @@ impl Exchange {
 }
 
 /// An interval of the difference of two clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockBounds {
     /// The host's clock is ahead by this at least. **Unit** ns.
     pub least_ns: i64,

@@ -60,6 +60,9 @@ fn ready(
     let hosts = path::between(senders, receivers, inventory, faults)?;
     let senders = with_cards(hosts.senders, faults);
     let receivers = with_cards(hosts.receivers, faults);
+    // One right after the other: one host may have waited for its copy of the program, and clocks drift.
+    let senders = with_clocks(senders, faults);
+    let receivers = with_clocks(receivers, faults);
     let pairs = HostPairs::of(senders.len(), receivers.len(), |sender, receiver| {
         let [from, to] = [&senders[sender], &receivers[receiver]].map(|host| host.client.alias());
         inventory.are_paired(from, to)
@@ -73,6 +76,16 @@ fn with_cards(hosts: Vec<ConnectedHost>, faults: &mut Vec<HostFault>) -> Vec<Con
     for mut host in hosts {
         let asked = ask_card(&mut host);
         known.extend(noted(host.client.alias(), asked, faults).map(|()| host));
+    }
+    known
+}
+
+/// Compares the clock of each host with that of this process.
+fn with_clocks(hosts: Vec<ConnectedHost>, faults: &mut Vec<HostFault>) -> Vec<ConnectedHost> {
+    let mut known = Vec::new();
+    for host in hosts {
+        let compared = noted(host.client.alias(), host.client.clock(), faults);
+        known.extend(compared.map(|clock| ConnectedHost { clock, ..host }));
     }
     known
 }

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::manifest::{HostPart, Manifest, VariantSummary};
 
+/// How far one clock may be from an even pace: 600 ppm, more than the 500 ppm to which the kernel limits NTP's frequency
+/// correction (`MAXFREQ`, include/linux/timex.h).
+pub const DRIFT_PPM: u64 = 600;
+
 /// How much faster one clock ran than another, from two comparisons.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockDrift {
@@ -68,9 +72,14 @@ pub struct PairClocks {
 impl PairClocks {
     fn of((sender, tx): (&String, &HostPart), (receiver, rx): (&String, &HostPart)) -> Self {
         let is_one = tx.clock.is_some() && tx.clock == rx.clock;
+        // Each was compared with the coordinator's at an instant of its own.
+        let compared = tx.clock_at_ns.zip(rx.clock_at_ns);
+        let between_ns = compared.map_or(0, |(tx, rx)| tx.abs_diff(rx));
+        let apart_ns = between_ns.saturating_mul(2 * DRIFT_PPM) / 1_000_000;
+        let errors = [tx.clock_error_ns, rx.clock_error_ns, apart_ns];
         let control = PathOffset {
             ahead_ns: tx.clock_ahead_ns.saturating_sub(rx.clock_ahead_ns),
-            error_ns: tx.clock_error_ns.saturating_add(rx.clock_error_ns),
+            error_ns: errors.into_iter().fold(0, u64::saturating_add),
         };
         let path = tx.path_clocks.get(receiver).filter(|path| path.error_ns < control.error_ns);
         let known = if is_one { PathOffset::default() } else { *path.unwrap_or(&control) };
@@ -198,6 +207,20 @@ mod tests {
         let wanted =
             [format!("gen1 -> sut {AT_START}"), "gen2 -> sut known to +-80us at the start".into()];
         assert_eq!(texts, wanted);
+    }
+
+    #[test]
+    fn clocks_that_were_compared_at_different_times_may_have_come_apart() {
+        let second = 1_000_000_000;
+        let at = |side, at_ns| HostPart { clock_at_ns: Some(at_ns), ..part(side, 5_000, 3.0) };
+        let error_ns = |tx: &HostPart, rx: &HostPart| {
+            PairClocks::of((&"gen1".to_owned(), tx), (&"sut".to_owned(), rx)).error_ns
+        };
+        let (tx, rx) = (at(PathSide::Tx, 10 * second), at(PathSide::Rx, 10 * second + 5_000_000));
+        // 6 us in 5 ms, 12 ms in 10 s.
+        assert_eq!(error_ns(&tx, &rx), 86_000);
+        assert_eq!(error_ns(&tx, &at(PathSide::Rx, 0)), 12_080_000);
+        assert_eq!(error_ns(&tx, &part(PathSide::Rx, 0, 0.0)), 80_000, "an earlier version");
     }
 
     #[test]
