@@ -42,14 +42,19 @@ impl Snapshot {
 
     /// The changes since `before`.
     ///
-    /// The difference is modulo 2^64; a counter of fewer bits is widened by its reader. A counter that one
+    /// The difference is modulo 2^64, of counters of `softnet_stat` modulo 2^32. A counter that one
     /// of the two lacks is a gap, with the reason that the other gave or the words that it was not there.
     pub fn since(&self, before: &Self) -> Moved {
         let mut moved = Moved::default();
         for (name, now) in &self.values {
             match before.values.get(name) {
                 Some(then) => {
-                    let difference = now.wrapping_sub(*then) as i64;
+                    let difference = now.wrapping_sub(*then);
+                    let difference = if name::has_32_bits(name) {
+                        i64::from(difference as u32)
+                    } else {
+                        difference as i64
+                    };
                     if difference != 0 {
                         moved.values.insert(name.clone(), difference);
                     }
@@ -290,6 +295,20 @@ mod tests {
     fn a_counter_may_pass_zero() {
         let moved = snapshot(&[("a", 3)]).since(&snapshot(&[("a", u64::MAX - 1)]));
         assert_eq!(moved.get("a"), 5);
+    }
+
+    #[test]
+    fn a_counter_of_32_bits_may_wrap_and_a_level_may_fall() {
+        let (dropped, level) = ("machine/softnet.cpu0.dropped", "machine/softnet.cpu0.backlog_len");
+        // Two hosts may be added.
+        let before = snapshot(&[(dropped, 0xffff_fff0 + 7), (level, 9)]);
+        let moved = snapshot(&[(dropped, 4 + 20), (level, 2)]).since(&before);
+        assert_eq!((moved.get(dropped), moved.get(level)), (33, -7));
+        // What a driver folds into rx_dropped is not larger for it.
+        let folded = "rx/link.ens5.rx.dropped";
+        let moved = snapshot(&[(folded, 40), (dropped, 4)])
+            .since(&snapshot(&[(folded, 0), (dropped, 0xffff_fff0)]));
+        assert_eq!(moved.ring(PathSide::Rx, "ens5", &[folded.to_owned()]).1, 20);
     }
 
     #[test]

@@ -63,6 +63,12 @@ pub fn softnet(cpu: u32, counter: &str) -> String {
     format!("{}/softnet.cpu{cpu}.{counter}", PathSide::Machine)
 }
 
+/// Whether a counter has 32 bits only: those of `softnet_stat`, without its levels.
+pub fn has_32_bits(name: &str) -> bool {
+    let counter = name.split_once('/').map_or(name, |(_, counter)| counter);
+    counter.starts_with("softnet.") && !counter.ends_with("_len")
+}
+
 /// Energy of all processor packages and their memory: `machine/energy.package-0.uj` and its like. **Unit** uJ.
 pub const ENERGY: [&str; 2] = ["machine/energy.", ".uj"];
 
