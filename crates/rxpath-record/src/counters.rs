@@ -5,6 +5,7 @@
 //! [`name`] makes them, so that readers and users of a counter agree on its name.
 
 pub mod name;
+mod restarted;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -43,7 +44,8 @@ impl Snapshot {
     /// The changes since `before`.
     ///
     /// The difference is modulo 2^64, of counters of `softnet_stat` modulo 2^32. A counter that one
-    /// of the two lacks is a gap, with the reason that the other gave or the words that it was not there.
+    /// of the two lacks is a gap, with the reason that the other gave or the words that it was not there. Those of a device that
+    /// began to count again are gaps, too.
     pub fn since(&self, before: &Self) -> Moved {
         let mut moved = Moved::default();
         for (name, now) in &self.values {
@@ -68,6 +70,7 @@ impl Snapshot {
         for (name, why) in before.gaps.iter().chain(&self.gaps) {
             moved.gaps.entry(name.clone()).or_insert_with(|| why.clone());
         }
+        restarted::leave_out(before, self, &mut moved);
         moved
     }
 

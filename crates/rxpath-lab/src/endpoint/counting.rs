@@ -195,6 +195,8 @@ fn read_link(route: &mut Netlink, device: &str, snapshot: &mut Snapshot) -> Opti
     let index = link.as_ref().ok().map(|link| link.index);
     let named = |(name, value)| (format!("link.{device}.{name}"), value);
     snapshot.put("link".into(), link.map(|link| link.stats.into_iter().map(named)));
+    let number = index.map(|index| (format!("link.{device}{}", name::INDEX), index.into()));
+    snapshot.values.extend(number);
     index
 }
 
@@ -288,6 +290,13 @@ mod tests {
         let wanted = [("lo", 5u64), ("eno1", 3)];
         let wanted = wanted.map(|(it, by)| (format!("other-devices.{it}.rx.packets"), by));
         assert_eq!(received_by_others(&all, &["ens1", "bond0"]), wanted);
+    }
+
+    #[test]
+    fn a_reading_has_the_index_of_the_device() {
+        let read = Counting::open("lo").unwrap().read();
+        assert!(read.values["link.lo.index"] > 0, "{read:?}");
+        assert!(read.values.contains_key("link.lo.rx.packets"), "{read:?}");
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub fn link(side: PathSide, device: &str, counter: &str) -> String {
     format!("{side}/link.{device}.{counter}")
 }
 
+/// Behind the name of a link: its index. A device that is removed and added again has another one.
+pub const INDEX: &str = ".index";
+
 /// What a driver counts when its ring had no free descriptor (Documentation/networking/statistics.rst). Drivers have one
 /// of the three names for it, some the same number under two: the largest is meant.
 pub const RING: [&str; 3] = ["rx.missed_errors", "rx.fifo_errors", "rx.over_errors"];

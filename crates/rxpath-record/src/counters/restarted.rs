@@ -1,0 +1,83 @@
+//! Devices whose counters began again between two readings: a difference shows nothing then.
+
+use std::collections::BTreeSet;
+
+use super::{Moved, Snapshot, name};
+
+/// Sources that count for one device.
+const OF_DEVICE: [&str; 6] = ["link", "ethtool", "standard", "queue", "qdisc", "tc"];
+
+/// Why such a counter is not known.
+const WHY: &str = "its counters began again in between: the device was removed and added, or its driver was reset";
+
+/// Leaves out what such devices counted, with the reason.
+pub(super) fn leave_out(before: &Snapshot, after: &Snapshot, moved: &mut Moved) {
+    for (side, device) in restarted(before, after) {
+        for source in OF_DEVICE {
+            let gap = format!("{side}/{source}.{device}");
+            moved.values.retain(|name, _| !name::covers(&gap, name));
+            moved.gaps.insert(gap, WHY.to_owned());
+        }
+    }
+}
+
+/// Side and device of those that have another index, or of which the kernel counts less than before. It counts in 64 bits.
+fn restarted<'a>(before: &Snapshot, after: &'a Snapshot) -> BTreeSet<(&'a str, &'a str)> {
+    let began_again = |(name, now): (&'a String, &u64)| {
+        let (side, rest) = name.split_once("/link.")?;
+        let then = before.values.get(name)?;
+        let (device, is_other) = match rest.strip_suffix(name::INDEX) {
+            Some(device) => (device, now != then),
+            // `eth0.5.rx.packets`
+            None => (rest.rsplitn(3, '.').nth(2)?, now < then),
+        };
+        is_other.then_some((side, device))
+    };
+    after.values.iter().filter_map(began_again).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(values: &[(&str, u64)]) -> Snapshot {
+        let values = values.iter().map(|(name, value)| ((*name).into(), *value)).collect();
+        Snapshot { values, ..Snapshot::default() }
+    }
+
+    const OTHERS: [(&str, u64); 3] =
+        [("tx/link.eth0.5.tx.packets", 9), ("rx/Udp.NoPorts", 7), ("rx/link.eth1.rx.packets", 70)];
+
+    /// The changes of a device of this index that has these counts.
+    fn moved(before: [u64; 3], after: [u64; 3]) -> Moved {
+        let of = |[index, packets, frames]: [u64; 3], others: u64| {
+            let own = [
+                ("rx/link.eth0.5.index", index),
+                ("rx/link.eth0.5.rx.packets", packets),
+                ("rx/ethtool.eth0.5.rx_packets", frames),
+            ];
+            let others = OTHERS.map(|(name, value)| (name, value + others));
+            snapshot(&[&own[..], &others].concat())
+        };
+        of(after, 1).since(&of(before, 0))
+    }
+
+    #[test]
+    fn counters_of_a_device_that_was_made_again_are_gaps_and_no_differences() {
+        let steady = moved([4, 100, 100], [4, 150, 160]);
+        assert_eq!(steady.get("rx/ethtool.eth0.5.rx_packets"), 60);
+        assert!(steady.gaps.is_empty() && !steady.values.contains_key("rx/link.eth0.5.index"));
+        // Less than before; or more, on another device.
+        for after in [[4, 20, 20], [9, 150, 160]] {
+            let again = moved([4, 100, 100], after);
+            for own in ["link.eth0.5.rx.packets", "ethtool.eth0.5.rx_packets", "qdisc.eth0.5.drops"]
+            {
+                let own = format!("rx/{own}");
+                assert_eq!((again.get(&own), again.gap(&own)), (0, Some(WHY)), "{again:?}");
+            }
+            for (other, _) in OTHERS {
+                assert_eq!((again.get(other), again.gap(other)), (1, None), "{other}: {again:?}");
+            }
+        }
+    }
+}
