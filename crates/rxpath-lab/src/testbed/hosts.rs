@@ -216,13 +216,6 @@ impl<'a> HostsTestbed<'a> {
     }
 }
 
-/// Two readings of counters that could not be had.
-fn gap(error: &LabError) -> Snapshot {
-    let why = error.to_string();
-    let gaps = [PathSide::Tx, PathSide::Rx].map(|side| (format!("{side}/counters"), why.clone()));
-    Snapshot { gaps: gaps.into(), ..Snapshot::default() }
-}
-
 impl Testbed for HostsTestbed<'_> {
     fn addresses(&self) -> &[IpAddr] {
         &self.addresses
@@ -239,7 +232,7 @@ impl Testbed for HostsTestbed<'_> {
     fn snapshot(&self) -> Snapshot {
         let ask = |host: &ConnectedHost| HostAsk::Counters { device: host.device.name.clone() };
         self.all(ask, PROMPT)
-            .map_or_else(|error| gap(&error), |all| self.named(all, monotonic_ns()))
+            .map_or_else(|error| counters::unread(&error), |all| self.named(all, monotonic_ns()))
     }
 
     fn pairs(&self) -> HostPairs {

@@ -4,6 +4,8 @@ use rxpath_core::PathSide;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::counters::name::{self, of_host, side_on_receiver};
 
+use crate::error::LabError;
+
 /// What one host counted.
 pub struct HostCounters {
     /// Its side.
@@ -47,6 +49,13 @@ pub fn of_sides(readings: &[HostCounters], t_ns: u64) -> Snapshot {
         of_side.for_each(|reading| add(&mut all, reading, shown));
     }
     all
+}
+
+/// A reading of all hosts that could not be had: each counter is a gap with this reason.
+pub fn unread(error: &LabError) -> Snapshot {
+    let sides = [PathSide::Tx, PathSide::Rx, PathSide::Machine];
+    let gaps = sides.map(|side| (format!("{side}/"), error.to_string()));
+    Snapshot { gaps: gaps.into(), ..Snapshot::default() }
 }
 
 fn add(all: &mut Snapshot, reading: &HostCounters, shown: Option<SideDevice<'_>>) {
@@ -221,6 +230,22 @@ mod tests {
         assert_eq!(of("other-devices.eno1.rx.packets"), "other-devices.sut2:eno1.rx.packets");
         for other in ["link", "Udp.InErrors"] {
             assert_eq!(of(other), other);
+        }
+    }
+
+    #[test]
+    fn a_reading_that_failed_leaves_every_counter_unknown_with_its_reason() {
+        let values = [("Udp.InErrors", 3), ("softnet.cpu0.dropped", 1)];
+        let before = of_sides(&[reading(PathSide::Rx, ("sut", "eth0"), &values)], 0);
+        let (host, why) = ("sut".to_owned(), "no answer within 10 s".to_owned());
+        let after = unread(&LabError::Lost { host, why, last_words: String::new() });
+        let why = Some("sut was lost: no answer within 10 s");
+        let names = ["rx/Udp.InErrors", "machine/softnet.cpu0.dropped", "tx/link.eth0.tx.packets"];
+        for name in names {
+            // Both readings may have failed.
+            for moved in [after.since(&before), after.since(&after)] {
+                assert_eq!(moved.gap(name), why, "{name}");
+            }
         }
     }
 
