@@ -370,7 +370,7 @@ impl<'a> Running<'a> {
 
     /// The end of a trial, with what became of the host that was lost, if it was that.
     fn lost(&mut self, error: LabError, phase: &str, trial: u32) -> LabError {
-        error.in_trial(phase, trial + 1, |host| {
+        self.without_addresses(error).in_trial(phase, trial + 1, |host| {
             let Some(hosts) = self.options.hosts else { return AfterLoss::default() };
             if hosts.remote(host).is_some() {
                 self.progress.found(&format!("{host} does not answer: connecting to it again"));

@@ -35,14 +35,22 @@ impl Running<'_> {
     /// # Errors
     /// As [`left_out`].
     pub(super) fn leave_out(&mut self, name: &str, why: String) -> Result<(), LabError> {
-        // A probe names addresses.
-        let why = self.scrubber.as_mut().map_or(why.clone(), |scrubber| scrubber.name(&why));
         let trial = self.next_trial.saturating_sub(1);
         self.tell(What::TrialEnded { trial, void: Some(why.clone()) })?;
         self.progress.found(&format!("{name} is not available: {why}"));
         self.resolved.leave_out(name, &why);
         self.manifest.resolved = as_json("scenario", &self.resolved)?;
         left_out(&self.resolved).map(drop)
+    }
+
+    /// Why a variant is not available, as a run directory keeps it: a probe names addresses. Another error as it is.
+    pub(super) fn without_addresses(&mut self, error: LabError) -> LabError {
+        match (error, &mut self.scrubber) {
+            (LabError::NotAvailable { why }, Some(scrubber)) => {
+                LabError::NotAvailable { why: scrubber.name(&why) }
+            }
+            (other, _) => other,
+        }
     }
 
     /// Leaves out the variant whose capacity was searched, and searches that of the next one.
@@ -58,8 +66,62 @@ impl Running<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    use rxpath_host::lab::capture::scrub::Scrubber;
+    use rxpath_record::manifest::Manifest;
+    use rxpath_record::run::RunWriter;
+
+    use super::super::Options;
+    use super::super::progress::Silent;
+    use super::super::times::Times;
     use super::*;
     use crate::scenario::{HostShape, parse, resolve};
+
+    #[test]
+    fn a_search_too_gets_the_reason_of_a_variant_without_the_address_of_a_host() {
+        let (base, stop, exe) =
+            (tempfile::tempdir().unwrap(), AtomicBool::new(false), Path::new("x"));
+        let options = Options {
+            base: base.path(),
+            exe,
+            command: Vec::new(),
+            version: "0",
+            keep_noisy: false,
+            witness: false,
+            patience: Duration::ZERO,
+            without_root: None,
+            stop: &stop,
+            hosts: None,
+            calibration: None,
+        };
+        let file = parse("question = \"?\"\n", "t", "t").unwrap();
+        let addresses = BTreeMap::from([("10.78.3.2".parse().unwrap(), "sut".to_owned())]);
+        let mut running = Running {
+            resolved: resolve(&file, &[], &HostShape::flat(2)).unwrap(),
+            options: &options,
+            owner: None,
+            writer: RunWriter::create(base.path(), "run").unwrap(),
+            manifest: Manifest::default(),
+            progress: &mut Silent,
+            deadline_ns: 0,
+            next_trial: 1,
+            calibration: None,
+            times: Times::default(),
+            scrubber: Some(Scrubber::of_known(BTreeMap::new(), addresses)),
+            early: None,
+        };
+        let probed = "with its settings, probes arrive by eno1; 10.78.3.2 is on ens1: give another";
+        // What `run` and the searches record alike.
+        let error = running.lost(LabError::NotAvailable { why: probed.into() }, "set-up", 0);
+        let kept = "with its settings, probes arrive by eno1; sut is on ens1: give another";
+        assert_eq!(error.to_string(), kept);
+        let other = running.lost(LabError::Interrupted, "set-up", 0);
+        assert!(matches!(other, LabError::Interrupted), "{other}");
+    }
 
     #[test]
     fn a_variant_that_is_left_out_is_in_no_comparison_and_the_others_go_on() {
