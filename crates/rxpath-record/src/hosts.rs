@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::clocks::{ClockDrift, DRIFT_PPM, PairClocks, PathDelays, PathOffset};
 pub use self::control::{ControlCost, ControlPath};
+pub use self::of_run::ReceiverLoss;
 pub use self::pair_rate::PairRate;
 pub use self::starts::{HostStart, StartSpread};
 use crate::grade::Grade;

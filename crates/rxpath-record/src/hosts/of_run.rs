@@ -4,8 +4,25 @@ use std::collections::BTreeMap;
 
 use super::PairPackets;
 use crate::grade::Grade;
-use crate::ledger::{LedgerUnit, Place};
+use crate::ledger::{LedgerUnit, PacketBounds, Place};
 use crate::manifest::Manifest;
+
+/// What one of several receivers lost at a place, over trials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverLoss {
+    /// As it is shown.
+    packets: u64,
+    bounds: PacketBounds,
+    /// To this receiver.
+    offered_packets: u64,
+}
+
+impl ReceiverLoss {
+    /// For people: `12`, `12 (between 3 and 41)`, `up to 41`, `at least 12`.
+    pub fn text(&self) -> String {
+        self.bounds.around(self.packets, self.offered_packets)
+    }
+}
 
 impl Manifest {
     /// What each sender sent to each receiver in the trials of a variant that its figures are made of; nothing if there is
@@ -28,14 +45,25 @@ impl Manifest {
         all
     }
 
-    /// What each of several receivers lost in these trials, by place, with its share of what was lost before the receivers.
-    pub fn receiver_losses(&self, variant: &str) -> BTreeMap<(String, Place), u64> {
+    /// What each of several receivers lost in these trials, or may have lost, by place, with its share of what was lost before the
+    /// receivers.
+    pub fn receiver_losses(&self, variant: &str) -> BTreeMap<(String, Place), ReceiverLoss> {
         let trials = self.counted(variant).into_iter();
-        let mut all: BTreeMap<(String, Place), u64> = BTreeMap::new();
+        let (mut all, mut offered) = (BTreeMap::new(), BTreeMap::<&String, u64>::new());
         for (alias, host) in trials.flat_map(|trial| &trial.hosts) {
-            for drop in host.ledger.iter().flat_map(|ledger| &ledger.drops) {
-                *all.entry((alias.clone(), drop.place)).or_default() += drop.packets;
+            let Some(ledger) = &host.ledger else { continue };
+            *offered.entry(alias).or_default() += ledger.offered_packets;
+            for drop in &ledger.drops {
+                let bounds = PacketBounds { least_packets: 0, most_packets: Some(0) };
+                let none = ReceiverLoss { packets: 0, bounds, offered_packets: 0 };
+                let loss = all.entry((alias.clone(), drop.place)).or_insert(none);
+                loss.packets += drop.packets;
+                loss.bounds = loss.bounds.plus(drop.range());
             }
+        }
+        all.retain(|_, loss| loss.bounds.most_packets != Some(0));
+        for ((alias, _), loss) in &mut all {
+            loss.offered_packets = offered.get(alias).copied().unwrap_or_default();
         }
         all
     }
@@ -110,8 +138,29 @@ mod tests {
         assert_eq!(all[1].lost_ratio(), None);
         let grades = manifest.host_grades("base");
         assert_eq!(grades["sut"], (Grade::C, "busy".to_owned()));
-        let losses = manifest.receiver_losses("base");
-        assert_eq!(losses, BTreeMap::from([(("sut".to_owned(), Place::Ring), 6)]));
+        let texts = |manifest: &Manifest| -> Vec<_> {
+            let losses = manifest.receiver_losses("base").into_iter();
+            losses.map(|((alias, place), loss)| (alias, place, loss.text())).collect()
+        };
+        assert_eq!(texts(&manifest), [("sut".to_owned(), Place::Ring, "6".to_owned())]);
+        // A share of what was lost before the receivers is no number, and another place may have lost as much.
+        let mut shared = manifest;
+        for host in shared.trials.iter_mut().flat_map(|trial| trial.hosts.values_mut()) {
+            let ledger = host.ledger.as_mut().unwrap();
+            let share = |place, packets| Drop {
+                exact: false,
+                bounds: Some(PacketBounds { least_packets: 0, most_packets: Some(40) }),
+                ..Drop::counted(place, "tx/queue".into(), packets)
+            };
+            ledger.drops.extend([share(Place::Qdisc, 15), share(Place::Network, 0)]);
+        }
+        let of_sut = |place, text: &str| ("sut".to_owned(), place, text.to_owned());
+        let wanted = [
+            of_sut(Place::Qdisc, "30 (between 0 and 80)"),
+            of_sut(Place::Network, "up to 80"),
+            of_sut(Place::Ring, "6"),
+        ];
+        assert_eq!(texts(&shared), wanted);
     }
 
     #[test]

@@ -97,9 +97,9 @@ fn losses(run: &Run) -> Table {
     for variant in variants(run) {
         let unit = run.manifest.ledger_unit(variant).word();
         let all = run.manifest.receiver_losses(variant).into_iter();
-        rows.rows.extend(all.map(|((receiver, place), packets)| {
+        rows.rows.extend(all.map(|((receiver, place), loss)| {
             let place = place.words().short.into();
-            vec![variant.to_owned(), receiver, place, unit.to_owned(), number::count(packets)]
+            vec![variant.to_owned(), receiver, place, unit.to_owned(), loss.text()]
         }));
     }
     rows

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::number::grouped;
 use rxpath_record::hosts::{PairPackets, PairRate};
 use rxpath_record::ledger::Place;
 use rxpath_record::manifest::{Grade, Manifest};
@@ -17,8 +16,8 @@ pub fn text(manifest: &Manifest, variant: &str) -> String {
     let pairs = pairs.iter().map(PairPackets::text).chain(rates.iter().map(PairRate::text));
     let unit = manifest.ledger_unit(variant).word();
     let losses = manifest.receiver_losses(variant).into_iter();
-    let losses = losses.filter(|(_, packets)| *packets > 0).map(|((alias, place), packets)| {
-        format!("{alias}: {} {unit} lost at {}", grouped(packets), place_words(place))
+    let losses = losses.map(|((alias, place), loss)| {
+        format!("{alias}: {} {unit} lost at {}", loss.text(), place_words(place))
     });
     let shown = |line: String| format!("{variant}: {line}\n");
     pairs.chain(losses).chain(grades(manifest, variant)).map(shown).collect()
