@@ -20,6 +20,9 @@ use crate::shared::{LastWords, locked};
 
 /// Output before the marker that is kept: a login shell's greeting.
 const NOISE_BYTES: usize = 64 << 10;
+/// How long the last words of a transport that has ended are waited for: a process that it left in the background, as a command of
+/// `ProxyCommand`, may hold its standard error.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Where the program for a host comes from that lacks it.
 pub trait Supply {
@@ -95,10 +98,14 @@ impl Client {
             let (shared, say) = (Arc::clone(&shared), say.clone());
             std::thread::spawn(move || shared.listen(stdout, &say));
         }
-        let stderr = child.stderr.take().map(|stderr| {
+        let (remembers, remembered) = channel::<()>();
+        if let Some(stderr) = child.stderr.take() {
             let shared = Arc::clone(&shared);
-            std::thread::spawn(move || shared.remember(stderr))
-        });
+            std::thread::spawn(move || {
+                shared.remember(stderr);
+                drop(remembers);
+            });
+        }
         let mut start = Start {
             shared: Arc::clone(&shared),
             say,
@@ -123,8 +130,8 @@ impl Client {
             return Ok(Ok(client));
         }
         let status = client.end();
-        if let Some(reader) = stderr.filter(|_| status.is_some()) {
-            let _ = reader.join();
+        if status.is_some() {
+            let _ = remembered.recv_timeout(LAST_WORDS);
         }
         let last_words = client.shared.last_words.text();
         let Start { is_late, sending, printed, .. } = start;
@@ -255,6 +262,8 @@ impl Start {
 mod tests {
     use std::path::{Path, PathBuf};
 
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
     use rxpath_remote::ship::hash;
 
     use super::*;
@@ -364,6 +373,22 @@ mod tests {
         // A login shell that waits for its user.
         let waits = start("cat", Duration::from_millis(50)).err().unwrap();
         assert!(waits.is_late && waits.status == Some(0), "{waits:?}");
+    }
+
+    #[test]
+    fn what_a_transport_leaves_in_the_background_holds_up_no_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = dir.path().join("pid");
+        let script = format!(
+            "sleep 100 >/dev/null </dev/null & echo $! >{}; echo 'no route' >&2; exit 3",
+            held.display()
+        );
+        let said = Client::start("sut", shell(&script), PROMPT).unwrap().err().unwrap();
+        let pid = std::fs::read_to_string(held).unwrap();
+        let pid = Pid::from_raw(pid.trim().parse().unwrap());
+        // It has the standard error of the transport, and nobody waited for its end.
+        kill(pid, Signal::SIGKILL).unwrap();
+        assert_eq!((said.status, said.last_words.as_str()), (Some(3), "no route"));
     }
 
     #[test]
