@@ -65,7 +65,9 @@ impl FromStr for Directory {
                 text.escape_debug()
             ));
         }
-        Ok(Self(text.trim_end_matches('/').to_owned()))
+        // An empty word would be none in the line that starts an endpoint, and the next words would take its place.
+        let text = text.trim_end_matches('/');
+        Ok(Self(if text.is_empty() { "/" } else { text }.to_owned()))
     }
 }
 
@@ -127,6 +129,8 @@ mod tests {
         for text in all {
             assert!(text.parse::<Directory>().is_err(), "{text:?}");
         }
-        assert_eq!("/opt/scratch/".parse::<Directory>().unwrap().as_str(), "/opt/scratch");
+        for (text, path) in [("/opt/scratch/", "/opt/scratch"), ("/", "/"), ("//", "/")] {
+            assert_eq!(text.parse::<Directory>().unwrap().as_str(), path);
+        }
     }
 }
