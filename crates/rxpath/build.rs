@@ -1,4 +1,4 @@
-//! Names the sources of this build, and packs the schemas. Programs with one build id understand each other over a pipe.
+//! Names the sources of this build, and packs the schemas and the TOML files. Programs with one build id understand each other over a pipe.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -19,6 +19,7 @@ fn main() {
         Ok(id) => println!("cargo::rustc-env=RXPATH_BUILD={id}"),
         Err(error) => println!("cargo::error=cannot read the sources: {error}"),
     }
+    rxpath_texts::pack_for_build("src");
     if let Err(error) = pack_schemas() {
         println!("cargo::error=cannot pack the schemas: {error}");
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 /// The rule. A crate that is not listed fails the test, and so does an edge that is not.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-core", &[]),
+    ("rxpath-texts", &[]),
     ("rxpath-stats", &["core"]),
     ("rxpath-host", &["core"]),
     ("rxpath-record", &["stats", "core"]),
@@ -16,20 +17,20 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rxpath-export", &["record", "core"]),
     ("rxpath-remote", &[]),
     ("rxpath-report", &["model", "record", "stats", "core"]),
-    ("rxpath-tune", &["host", "stats", "core"]),
+    ("rxpath-tune", &["host", "stats", "texts", "core"]),
     ("rxpath-live", &["bpf", "diagnose", "record", "host", "core"]),
     (
         "rxpath-lab",
         &[
             "live", "remote", "tune", "load", "bpf", "model", "diagnose", "record", "host",
-            "stats", "core",
+            "stats", "texts", "core",
         ],
     ),
     (
         "rxpath",
         &[
             "lab", "live", "remote", "report", "export", "tune", "load", "bpf", "model",
-            "diagnose", "record", "host", "stats", "core",
+            "diagnose", "record", "host", "stats", "texts", "core",
         ],
     ),
 ];

@@ -1,31 +1,30 @@
 //! The scenarios that come with the program, and how a name becomes a scenario.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
+use rxpath_texts::PackedTexts;
 use serde::Deserialize;
 
 use super::error::{ScenarioError, nearest};
 use super::file::ScenarioFile;
 use super::written::parse;
 
-/// Name and text of each of these scenarios.
-macro_rules! scenarios {
-    ($($name:literal)*) => {
-        &[$(($name, include_str!(concat!("../../scenarios/", $name, ".toml")))),*]
-    };
-}
-
 /// Every bundled scenario, in the order of `rxpath list`. A new one is a file and a name.
-const BUNDLED: &[(&str, &str)] = scenarios!(
-    "million-pps" "udp-pinning" "udp-two-senders" "udp-many-addresses" "udp-shared-socket"
-    "udp-reuseport" "udp-placement" "udp-firewall" "udp-bypass" "udp-batching" "udp-livelock"
-    "udp-queue" "ring" "tcp-queues" "tcp-nice" "tcp-iperf3" "http-blocking" "http-busy-poll"
-    "http-connections" "http-threads" "http-placement" "http-netfilter" "http-offloads"
-    "http-coalescing" "http-cpu" "http-nginx" "http-wrk" "steal-idle" "steal-streams"
-    "steal-openssl" "steal-isolation" "steal-compare" "steal-iperf3" "model-socket-overload"
-    "model-stalling-reader" "model-ring" "model-livelock" "model-knee" "model-calibration"
-    "capacity-udp" "capacity-tcp-rr" "capacity-http" "demo"
-);
+#[rustfmt::skip]
+const BUNDLED: &[&str] = &[
+    "million-pps", "udp-pinning", "udp-two-senders", "udp-many-addresses", "udp-shared-socket",
+    "udp-reuseport", "udp-placement", "udp-firewall", "udp-bypass", "udp-batching", "udp-livelock",
+    "udp-queue", "ring", "tcp-queues", "tcp-nice", "tcp-iperf3", "http-blocking", "http-busy-poll",
+    "http-connections", "http-threads", "http-placement", "http-netfilter", "http-offloads",
+    "http-coalescing", "http-cpu", "http-nginx", "http-wrk", "steal-idle", "steal-streams",
+    "steal-openssl", "steal-isolation", "steal-compare", "steal-iperf3", "model-socket-overload",
+    "model-stalling-reader", "model-ring", "model-livelock", "model-knee", "model-calibration",
+    "capacity-udp", "capacity-tcp-rr", "capacity-http", "demo",
+];
+
+static TEXTS: LazyLock<PackedTexts> =
+    LazyLock::new(|| PackedTexts::unpack(include_bytes!(concat!(env!("OUT_DIR"), "/texts.z"))));
 
 /// What the list shows of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -47,7 +46,7 @@ pub struct Title {
 /// # Errors
 /// As [`bundled`].
 pub fn titles() -> Result<Vec<Title>, ScenarioError> {
-    BUNDLED.iter().map(|(name, text)| title(name, text)).collect()
+    BUNDLED.iter().map(|name| title(name, TEXTS.text(name))).collect()
 }
 
 fn title(name: &str, text: &str) -> Result<Title, ScenarioError> {
@@ -62,13 +61,13 @@ fn title(name: &str, text: &str) -> Result<Title, ScenarioError> {
 
 /// Every bundled scenario, the hidden ones too.
 pub fn bundled() -> Result<Vec<ScenarioFile>, ScenarioError> {
-    BUNDLED.iter().map(|(name, text)| parse_bundled(name, text)).collect()
+    BUNDLED.iter().map(|name| parse_bundled(name, TEXTS.text(name))).collect()
 }
 
 /// The scenario of that bundled name, or in that file.
 pub fn load(name: &str) -> Result<ScenarioFile, ScenarioError> {
-    if let Some((name, text)) = BUNDLED.iter().find(|(known, _)| *known == name) {
-        return parse_bundled(name, text);
+    if BUNDLED.contains(&name) {
+        return parse_bundled(name, TEXTS.text(name));
     }
     let path = Path::new(name);
     let looks_like_path = name.contains('/')
@@ -89,7 +88,7 @@ fn parse_bundled(name: &str, text: &str) -> Result<ScenarioFile, ScenarioError> 
 }
 
 fn near_names(name: &str) -> String {
-    let names = BUNDLED.iter().map(|(name, _)| *name);
+    let names = BUNDLED.iter().copied();
     let within: Vec<&str> = names.clone().filter(|known| known.contains(name)).collect();
     match (nearest(name, names.clone()), within.as_slice()) {
         (Some(near), _) => format!("did you mean `{near}`? `rxpath list` shows all"),

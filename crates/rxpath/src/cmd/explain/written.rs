@@ -1,11 +1,16 @@
 //! Topics whose texts are written for `explain` alone: terms, counters and drop reasons, in files next to this one.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use anyhow::Context;
+use rxpath_texts::PackedTexts;
 use serde::Deserialize;
 
 use crate::output::explain::topic::{Topic, TopicKind};
+
+static TEXTS: LazyLock<PackedTexts> =
+    LazyLock::new(|| PackedTexts::unpack(include_bytes!(concat!(env!("OUT_DIR"), "/texts.z"))));
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,18 +35,17 @@ struct Written {
 
 pub(super) fn terms() -> anyhow::Result<Vec<Topic>> {
     let parts = [("place", "Place on the path"), ("so", "What follows")];
-    read(TopicKind::Term, include_str!("terms.toml"), "What it is", &parts)
+    read(TopicKind::Term, "terms", "What it is", &parts)
 }
 
 pub(super) fn counters() -> anyhow::Result<Vec<Topic>> {
     let parts = [("read", "Read at"), ("function", "Counted by")];
-    read(TopicKind::Counter, include_str!("counters.toml"), "What it counts", &parts)
+    read(TopicKind::Counter, "counters", "What it counts", &parts)
 }
 
 pub(super) fn reasons() -> anyhow::Result<Vec<Topic>> {
     let parts = [("function", "Given by")];
-    let mut all =
-        read(TopicKind::DropReason, include_str!("reasons.toml"), "What it means", &parts)?;
+    let mut all = read(TopicKind::DropReason, "reasons", "What it means", &parts)?;
     for topic in &mut all {
         topic.also.push(format!("SKB_DROP_REASON_{}", topic.name));
     }
@@ -55,7 +59,7 @@ fn read(
     what: &'static str,
     parts: &[(&str, &'static str)],
 ) -> anyhow::Result<Vec<Topic>> {
-    let File { short, topic } = toml::from_str(file)?;
+    let File { short, topic } = toml::from_str(TEXTS.text(&format!("cmd/explain/{file}")))?;
     let one = |of: Written| {
         let mut page = Topic::new(kind, of.name, of.what.as_str()).part(what, of.what);
         for (key, heading) in parts {
