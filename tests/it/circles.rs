@@ -149,7 +149,7 @@ fn no_files_of_a_crate_import_each_other_in_a_circle() {
         let (name, mut files) = (entry.file_name().into_string().unwrap(), Files::new());
         read(&entry.path().join("src"), "", &mut files);
         let (found, count) = (circles(&files), files.len());
-        assert!(count > 1, "{name}: {count} files were read");
+        assert!(count > 0, "{name}: no file was read");
         wrong.extend(found.into_iter().map(|circle| format!("{name}: {circle}")));
     }
     let list = wrong.join("\n");

@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_signal_ends_the_wait_for_hosts_to_take_an_earlier_window() {
         let mut transport = Command::new("sh");
-        transport.args(["-c", &format!("echo '{MARKER}'; exec cat >/dev/null")]);
+        transport.args(["-c", &format!("echo '{MARKER}'; exec cat 3>&1 >/dev/null")]);
         let silent = Client::start("gen1", transport, PROMPT).unwrap().unwrap();
         let agreed = |limit: Duration, stop: &AtomicBool| {
             let asked = vec![silent.begin(HostAsk::Ahead { what: AheadAsk::AsArmed })];
