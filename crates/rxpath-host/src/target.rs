@@ -7,6 +7,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,60 +17,11 @@ use crate::netlink::wire::NAME_MAX;
 use crate::pairs::{Pairs, as_written};
 
 mod ethtool;
+mod group;
 #[cfg(test)]
 mod tests;
 
-/// Settings of a device that the driver takes, and gives back, together.
-///
-/// One bit or number often moves others, so all of a group are journaled before one is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Group {
-    /// Offloads (`ETHTOOL_MSG_FEATURES_*`).
-    Features,
-    /// Interrupt moderation of the device (`ETHTOOL_MSG_COALESCE_*`).
-    Coalesce,
-    /// Descriptor rings (`ETHTOOL_MSG_RINGS_*`).
-    Rings,
-    /// Numbers of queues (`ETHTOOL_MSG_CHANNELS_*`).
-    Channels,
-    /// Ethernet flow control (`ETHTOOL_MSG_PAUSE_*`).
-    Pause,
-    /// The driver's own switches (`ETHTOOL_MSG_PRIVFLAGS_*`).
-    PrivFlags,
-    /// Energy-Efficient Ethernet (`ETHTOOL_MSG_EEE_*`).
-    Eee,
-    /// Speed, duplex and the modes that are offered to the other end (`ETHTOOL_MSG_LINKMODES_*`).
-    LinkModes,
-    /// Forward error correction (`ETHTOOL_MSG_FEC_*`).
-    Fec,
-    /// What the device stamps with its own clock (`SIOCGHWTSTAMP`, `SIOCSHWTSTAMP`).
-    Stamps,
-    /// The table, key and function that choose a queue (`ETHTOOL_GRSSH`, `ETHTOOL_SRSSH`).
-    Rss,
-    /// The header fields that are hashed, by protocol (`ETHTOOL_GRXFH`, `ETHTOOL_SRXFH`).
-    FlowHash,
-    /// MTU and aggregation limits (rtnetlink, `IFLA_MTU`).
-    Link,
-}
-
-rxpath_core::named! {
-    /// As targets spell it: `priv-flags`.
-    name of Group {
-        Features => "features",
-        Coalesce => "coalesce",
-        Rings => "rings",
-        Channels => "channels",
-        Pause => "pause",
-        PrivFlags => "priv-flags",
-        Eee => "eee",
-        LinkModes => "link-modes",
-        Fec => "fec",
-        Stamps => "time-stamps",
-        Rss => "rss",
-        FlowHash => "flow-hash",
-        Link => "link",
-    }
-}
+pub use group::{Group, GroupProperties};
 
 /// What is read, written and restored as one.
 #[derive(
@@ -228,9 +180,13 @@ pub struct NoKnob {
     why: &'static str,
 }
 
-const FORMS: &str = "expected net.core.NAME, DEV/GROUP/NAME (groups: features, coalesce, rings, channels, pause, \
-                     priv-flags, eee, link-modes, fec, time-stamps, rss, flow-hash, link), DEV/ATTRIBUTE, DEV/queues/rx-N/ATTRIBUTE, \
-                     DEV/napi-N/NAME, irq/N or a path below /proc/sys or /sys";
+static FORMS: LazyLock<String> = LazyLock::new(|| {
+    let groups = Group::ALL.map(Group::name).join(", ");
+    format!(
+        "expected net.core.NAME, DEV/GROUP/NAME (groups: {groups}), DEV/ATTRIBUTE, DEV/queues/rx-N/ATTRIBUTE, \
+         DEV/napi-N/NAME, irq/N or a path below /proc/sys or /sys"
+    )
+});
 
 /// A target, or one of the values in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -304,7 +260,7 @@ impl FromStr for Knob {
             return Ok(Target::Sysfs { path: name.into() }.into());
         }
         if name.starts_with('/') {
-            return Err(no(FORMS));
+            return Err(no(FORMS.as_str()));
         }
         match name.split_once('/') {
             Some(("irq", number)) => {
@@ -315,7 +271,7 @@ impl FromStr for Knob {
             None if name.contains('.') && name.split('.').all(|part| !part.is_empty()) => {
                 Ok(Target::Sysctl { key: name.into() }.into())
             }
-            None => Err(no(FORMS)),
+            None => Err(no(FORMS.as_str())),
         }
     }
 }
@@ -350,7 +306,7 @@ fn of_device(dev: &str, rest: &str) -> Result<Knob, &'static str> {
         return Ok(Knob { target: Target::Group { dev, group }, part });
     }
     if rest.is_empty() || rest.contains('.') || rest.starts_with('/') || rest.ends_with('/') {
-        return Err(FORMS);
+        return Err(FORMS.as_str());
     }
     Ok(Target::Attr { dev, attr: rest.into() }.into())
 }

@@ -67,12 +67,6 @@ impl fmt::Display for Effect {
 const VIRTUAL: [&str; 10] =
     ["veth", "virtio_net", "tun", "dummy", "ifb", "bridge", "bonding", "macvlan", "ipvlan", "vlan"];
 
-/// Offloads that the stack does itself: the driver is not asked, so nothing is reset.
-///
-/// **Source** include/linux/netdev_features.h, `NETIF_F_SOFT_FEATURES`.
-const SOFT: [&str; 4] =
-    ["rx-gro", "tx-generic-segmentation", "rx-udp-gro-forwarding", "rx-gro-list"];
-
 /// What a write of `new` in place of `old` has as side effects, on a device of this driver.
 pub fn effects(target: &Target, driver: Option<&str>, (old, new): (&str, &str)) -> Vec<Effect> {
     let is_virtual = driver.is_none_or(|driver| VIRTUAL.contains(&driver));
@@ -80,7 +74,7 @@ pub fn effects(target: &Target, driver: Option<&str>, (old, new): (&str, &str)) 
     match target {
         Target::Group { group, .. } => {
             let asked: Pairs = new.parse().unwrap_or_default();
-            if !is_virtual && bounces(*group, &asked) {
+            if !is_virtual && asked.iter().any(|(name, _)| (group.properties().bounces)(name)) {
                 found.push(Effect::LinkBounce);
             }
             found.extend(match group {
@@ -103,25 +97,6 @@ pub fn effects(target: &Target, driver: Option<&str>, (old, new): (&str, &str)) 
         Target::Sysfs { path } => found.extend(of_file(&path.to_string_lossy(), new)),
     }
     found
-}
-
-fn bounces(group: Group, asked: &Pairs) -> bool {
-    match group {
-        Group::Rings
-        | Group::Channels
-        | Group::Pause
-        | Group::Eee
-        | Group::PrivFlags
-        | Group::LinkModes
-        | Group::Fec
-        // igb resets itself (drivers/net/ethernet/intel/igb/igb_ptp.c `igb_ptp_set_timestamp_mode`).
-        | Group::Stamps => true,
-        Group::Link => asked.get("mtu").is_some(),
-        Group::Features => {
-            asked.iter().any(|(name, _)| name.starts_with("rx-") && !SOFT.contains(&name))
-        }
-        Group::Coalesce | Group::Rss | Group::FlowHash => false,
-    }
 }
 
 fn of_sysctl(key: &str, old: &str, new: &str) -> Vec<Effect> {

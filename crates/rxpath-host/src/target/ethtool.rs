@@ -6,26 +6,9 @@ use super::Group;
 use crate::pairs::{Pairs, as_written};
 
 impl Group {
-    /// Options of ethtool(8) that change the group; none for what it can't change.
-    pub fn ethtool_options(self) -> &'static [&'static str] {
-        match self {
-            Self::Features => &["-K", "--features", "--offload"],
-            Self::Coalesce => &["-C", "--coalesce"],
-            Self::Rings => &["-G", "--set-ring"],
-            Self::Channels => &["-L", "--set-channels"],
-            Self::Pause => &["-A", "--pause"],
-            Self::PrivFlags => &["--set-priv-flags"],
-            Self::Eee => &["--set-eee"],
-            Self::LinkModes => &["-s", "--change"],
-            Self::Fec => &["--set-fec"],
-            Self::Rss => &["-X", "--set-rxfh-indir", "--rxfh"],
-            Self::Stamps | Self::FlowHash | Self::Link => &[],
-        }
-    }
-
     /// The command that sets these values of a group, to be pasted into a shell: names as the driver writes them.
     pub(crate) fn ethtool_command(self, dev: &str, asked: &Pairs) -> String {
-        let option = self.ethtool_options().first().copied().unwrap_or_default();
+        let option = self.properties().ethtool.first().copied().unwrap_or_default();
         let mut words: Vec<String> = ["ethtool", option, dev].map(str::to_owned).into();
         if self == Self::Fec {
             words.push("encoding".to_owned());

@@ -77,6 +77,17 @@ fn what_is_no_setting_is_refused() {
 }
 
 #[test]
+fn the_error_and_the_reference_name_each_group() {
+    let refused = "eth0".parse::<Knob>().unwrap_err().to_string();
+    let page = include_str!("../../../../docs/reference/settings.md");
+    let groups = Group::ALL.map(Group::name);
+    assert!(refused.contains(&groups.join(", ")), "{refused}");
+    for group in groups {
+        assert!(page.contains(&format!("`eth0/{group}/")), "docs/reference/settings.md: {group}");
+    }
+}
+
+#[test]
 fn a_name_with_a_blank_is_typed_as_it_is_shown() {
     let text = |name: &str| name.parse::<Knob>().unwrap().text("on");
     for name in ["tx%20push", "a%3Db", "50%25", "legacy-rx"] {

@@ -227,20 +227,17 @@ fn answered(group: Group, part: &str, value: &str) -> Option<Json> {
 
 /// Where a setting shows in [`rxpath_host::read::nic::Nic`]: the answer, the field of its value, and the field in that.
 fn place(group: Group, part: &str) -> Option<(&'static str, String, Option<&'static str>)> {
+    let (answer, inner) = group.properties().shown?;
     let field = part.replace('-', "_");
-    Some(match group {
-        Group::Rings => ("rings", field, Some("now")),
-        Group::Channels => ("channels", field, Some("now")),
-        Group::Coalesce => ("coalesce", field.replace("_frames", "_max_frames"), None),
-        Group::Features => ("features", part.to_owned(), Some("active")),
-        Group::Pause => ("pause", field, None),
-        Group::LinkModes if part == "speed" => ("link_modes", "speed_mbps".into(), None),
-        Group::LinkModes => ("link_modes", field, None),
-        Group::PrivFlags => ("private_flags", part.to_owned(), None),
-        Group::Link if part == "mtu" => ("link", "mtu_bytes".into(), None),
-        Group::Link => ("link", field.replace("_size", "_bytes"), None),
-        Group::Eee | Group::Fec | Group::Stamps | Group::Rss | Group::FlowHash => return None,
-    })
+    let field = match group {
+        Group::Features | Group::PrivFlags => part.to_owned(),
+        Group::Coalesce => field.replace("_frames", "_max_frames"),
+        Group::LinkModes if part == "speed" => "speed_mbps".into(),
+        Group::Link if part == "mtu" => "mtu_bytes".into(),
+        Group::Link => field.replace("_size", "_bytes"),
+        _ => field,
+    };
+    Some((answer, field, inner))
 }
 
 impl Device {

@@ -175,22 +175,10 @@ fn shrinks_channels(step: &PlanStep) -> bool {
 /// queue is there: after channels that grow, before channels that shrink. Undoing in reverse order then holds the same.
 fn rank(target: &Target, channels_shrink: bool) -> u8 {
     match target {
-        Target::Group { group, .. } => match group {
-            Group::LinkModes => 5,
-            Group::Fec => 6,
-            Group::Link => 10,
-            Group::PrivFlags => 20,
-            Group::Features => 30,
-            Group::Rss if channels_shrink => 35,
-            Group::Channels => 40,
-            Group::Rings => 50,
-            Group::Pause => 60,
-            Group::Eee => 61,
-            Group::Stamps => 65,
-            Group::Rss => 70,
-            Group::FlowHash => 72,
-            Group::Coalesce => 80,
-        },
+        Target::Group { group: Group::Rss, .. } if channels_shrink => {
+            Group::Channels.properties().rank - 1
+        }
+        Target::Group { group, .. } => group.properties().rank,
         Target::QueueCoalesce { .. } => 81,
         Target::Attr { attr, .. } if !attr.contains('/') => 85,
         Target::Napi { .. } => 86,

@@ -112,7 +112,7 @@ fn links(ask: &Ask<'_>) -> Vec<String> {
     let devices = ask.facts.devices.iter().filter(|_| !lines.is_empty());
     for (device, file) in devices.filter_map(|device| Some((device, link_file(ask, device)?))) {
         for group in Group::ALL {
-            let options = group.ethtool_options();
+            let options = group.properties().ethtool;
             let keys = LINK_KEYS.iter().filter(|(of, ..)| *of == group).map(|(.., key)| key);
             let Some(key) = keys.into_iter().find(|key| file.settings.contains_key(*key)) else {
                 continue;

@@ -24,8 +24,9 @@ pub fn names(set_now: &str) -> Vec<String> {
         } else if let Some(start) = bare.find("SO_") {
             let end = bare[start..].find(|c: char| !c.is_ascii_uppercase() && c != '_');
             names.push(bare[start..].chars().take(end.unwrap_or(usize::MAX)).collect());
-        } else if let Some(group) =
-            Group::ALL.into_iter().find(|group| group.ethtool_options().contains(&bare) && at == 1)
+        } else if let Some(group) = Group::ALL
+            .into_iter()
+            .find(|group| at == 1 && group.properties().ethtool.contains(&bare))
         {
             // A rule whose first command differs is about something else.
             for name in options(words.get(at + 2..).unwrap_or_default()) {
