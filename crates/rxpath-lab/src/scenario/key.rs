@@ -2,6 +2,9 @@
 
 use super::protocol::Protocol;
 
+/// Engines of HTTP.
+pub(super) const OF_HTTP: [&str; 2] = ["epoll", "uring"];
+
 /// One key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
@@ -50,6 +53,8 @@ pub(super) enum Kind {
     /// A share between the bounds.
     Ratio(f64, f64),
     Choice(&'static [&'static str]),
+    /// An engine of HTTP, or one of these of UDP.
+    Engine(fn() -> Vec<&'static str>),
     SchedClass,
     Cpus,
     OneCpu,

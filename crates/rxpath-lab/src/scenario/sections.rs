@@ -220,7 +220,7 @@ section! {
         low_water: Option<u64>, Kind::Bytes(1, 64 * MIB), STREAM, "payload that must wait before the reader is woken";
         receive: Option<ReceiveMethod>, Choice(&["read", "trunc", "zerocopy"]), TCP, "how data is taken";
         congestion: Option<String>, Text, TCP, "congestion control of the connections";
-        engine: Option<WorkloadEngine<ServeEngine>>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-drop"]), UDP_HTTP, "how data gets to the program: epoll (default) or uring with HTTP; with UDP a socket, AF_XDP past the stack, or an XDP program that counts and drops";
+        engine: Option<WorkloadEngine<ServeEngine>>, Kind::Engine(ServeEngine::words), UDP_HTTP, "how data gets to the program: epoll (default) or uring with HTTP; with UDP a socket, AF_XDP past the stack, or an XDP program that counts and drops";
         events: Option<u64>, Int(1, 65_536), HTTP, "events taken per wait";
         trigger: Option<Trigger>, Choice(&["edge", "level"]), HTTP, "when epoll reports a socket";
         epoll_timeout: Option<u64>, Int(0, 60_000), HTTP, "longest wait in ms; 0 = never block";
@@ -271,7 +271,7 @@ section! {
         body: Option<String>, Text, HTTP, "body of the request";
         #[serde(serialize_with = "with_unit")] timeout: Option<Nanos>, Kind::Nanos(1_000_000, 600 * S), HTTP, "longest wait for a reply";
         no_keepalive: bool, Bool, HTTP, "a new connection for each request";
-        engine: Option<WorkloadEngine<SendEngine>>, Choice(&["epoll", "uring", "socket", "xdp", "xdp-frames"]), UDP_HTTP, "how data gets to the kernel: epoll (default) or uring with HTTP; with UDP a socket, AF_XDP, or an XDP program that the kernel runs for each frame";
+        engine: Option<WorkloadEngine<SendEngine>>, Kind::Engine(SendEngine::words), UDP_HTTP, "how data gets to the kernel: epoll (default) or uring with HTTP; with UDP a socket, AF_XDP, or an XDP program that the kernel runs for each frame";
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::cpus::CpuExpr;
 use super::error::{At, FileError, nearest};
-use super::key::{Key, Kind};
+use super::key::{Key, Kind, OF_HTTP};
 use super::on_hosts::OnHosts;
 use super::reworded::reworded;
 use super::source::Table;
@@ -49,6 +49,9 @@ impl Kind {
             }
             Self::Ratio(min, max) => format!("a share from {min} to {max} such as 0.05"),
             Self::Choice(words) => format!("one of \"{}\"", words.join("\", \"")),
+            Self::Engine(of_udp) => {
+                format!("one of \"{}\"", [&OF_HTTP[..], &of_udp()[..]].concat().join("\", \""))
+            }
             Self::SchedClass => {
                 "a scheduler class: \"other\", \"batch\", \"idle\", \"fifo:10\" or \"rr:10\"".into()
             }
@@ -93,6 +96,7 @@ impl Kind {
                 None => return Err(Why::kind(value)),
             },
             Self::Choice(words) => choice(value, words)?,
+            Self::Engine(of_udp) => choice(value, &[&OF_HTTP[..], &of_udp()[..]].concat())?,
             Self::SchedClass => {
                 let class = text(value)?.parse::<SchedClass>().map_err(|error| misread(&error))?;
                 class.to_string().into()

@@ -26,25 +26,33 @@ pub enum Engine {
     RawBadChecksum,
 }
 
+rxpath_core::named! {
+    /// What users call it: the option that chooses it.
+    option of Engine {
+        Socket => "--engine socket",
+        Xdp => "--engine xdp",
+        XdpFrames => "--engine xdp-frames",
+        RawBadChecksum => "--corrupt checksum",
+    }
+}
+
 impl Engine {
+    /// The words of `--engine`, which scenario files have too.
+    pub fn words() -> Vec<&'static str> {
+        Self::ALL.iter().filter_map(|engine| engine.option().strip_prefix("--engine ")).collect()
+    }
+
     /// Whether datagrams go around the kernel's UDP, whose counters leave them out.
     pub fn bypasses_udp(self) -> bool {
-        self != Self::Socket
+        match self {
+            Self::Socket => false,
+            Self::Xdp | Self::XdpFrames | Self::RawBadChecksum => true,
+        }
     }
 
     /// Whether it hands whole Ethernet frames to a device.
     pub fn sends_frames(self) -> bool {
         matches!(self, Self::Xdp | Self::XdpFrames)
-    }
-
-    /// What users call it: the option that chooses it.
-    pub fn option(self) -> &'static str {
-        match self {
-            Self::Socket => "--engine socket",
-            Self::Xdp => "--engine xdp",
-            Self::XdpFrames => "--engine xdp-frames",
-            Self::RawBadChecksum => "--corrupt checksum",
-        }
     }
 }
 

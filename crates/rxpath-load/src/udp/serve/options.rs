@@ -24,14 +24,19 @@ pub enum ServeEngine {
     XdpDrop,
 }
 
-impl ServeEngine {
+rxpath_core::named! {
     /// What users call it.
-    pub fn option(self) -> &'static str {
-        match self {
-            Self::Socket => "--engine socket",
-            Self::Xdp => "--engine xdp",
-            Self::XdpDrop => "--engine xdp-drop",
-        }
+    option of ServeEngine {
+        Socket => "--engine socket",
+        Xdp => "--engine xdp",
+        XdpDrop => "--engine xdp-drop",
+    }
+}
+
+impl ServeEngine {
+    /// The words of `--engine`, which scenario files have too.
+    pub fn words() -> Vec<&'static str> {
+        Self::ALL.iter().filter_map(|engine| engine.option().strip_prefix("--engine ")).collect()
     }
 }
 
