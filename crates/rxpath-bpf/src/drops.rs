@@ -13,7 +13,7 @@ use crate::bytes::Fields;
 use crate::cost::COSTS;
 use crate::filter::Filter;
 use crate::names::{Places, Reasons, socket_owners, transport_name};
-use crate::object::{LOST, Loaded, ObjectSpec, WANTED, compiled, map, parameters, program};
+use crate::object::{LOST, Loaded, ObjectSpec, WANTED, compiled, lost, map, parameters, program};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -86,6 +86,10 @@ pub struct SkbDrop {
 impl Probe for Drops {
     fn loaded(&self) -> &Loaded {
         &self.loaded
+    }
+
+    fn lost(&self) -> Result<u64, HostError> {
+        lost(&self.loaded)
     }
 }
 

@@ -3,7 +3,7 @@
 use rxpath_core::Warning;
 use rxpath_host::HostError;
 
-use crate::object::{self, Loaded, ProgramState};
+use crate::object::{Loaded, ProgramState};
 
 /// A running probe: one object in the kernel and its reader.
 pub trait Probe {
@@ -15,12 +15,10 @@ pub trait Probe {
         self.loaded().name()
     }
 
-    /// Everything since the start that found no room in one of its maps: where the object counts that in `lost`.
+    /// Everything since the start that found no room in one of its maps; 0 only if none of them can be full.
     ///
     /// **Errors** when a counter cannot be read: then nobody knows whether the maps have all records.
-    fn lost(&self) -> Result<u64, HostError> {
-        object::lost(self.loaded())
-    }
+    fn lost(&self) -> Result<u64, HostError>;
 
     /// What became of each program.
     fn programs(&self) -> &[ProgramState] {
