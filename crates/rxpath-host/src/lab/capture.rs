@@ -127,8 +127,8 @@ impl<'a> Job<'a> {
         let first = std::mem::replace(&mut self.tree, Tree::new(dir));
         self.seen.clear();
         self.cgroups()?;
-        for pattern in sources::COUNTERS {
-            self.source(&Source { pattern: pattern.into(), sort: SourceKind::File })?;
+        for source in sources::all().iter().filter(|one| one.sort == SourceKind::Counters) {
+            self.source(source)?;
         }
         match nic::Reader::open() {
             Ok(mut reader) => {

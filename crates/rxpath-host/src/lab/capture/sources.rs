@@ -13,6 +13,8 @@ use crate::{Root, glob, listed};
 pub enum SourceKind {
     /// Text, as it is.
     File,
+    /// Text, as it is, and a second time into `later/`.
+    Counters,
     /// A version: `5.10.0.27` is no address.
     Version,
     /// Bytes without names in them.
@@ -39,21 +41,6 @@ pub struct Source {
     pub sort: SourceKind,
 }
 
-/// Counters, which are read a second time into `later/`.
-pub const COUNTERS: [&str; 10] = [
-    // Before 5.10 softnet_stat does not name the CPUs.
-    "/sys/devices/system/cpu/online",
-    "/proc/uptime",
-    "/proc/stat",
-    "/proc/net/netstat",
-    "/proc/net/snmp",
-    "/proc/net/snmp6",
-    "/proc/net/softnet_stat",
-    "/sys/class/net/*/statistics/*",
-    "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count",
-    "/sys/fs/cgroup/cpu.stat",
-];
-
 /// Directories of sysctl.d(5), the one that hides the others first. `/lib` is `/usr/lib` wherever systemd runs.
 pub const SYSCTL_DIRS: [&str; 4] =
     ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"];
@@ -74,8 +61,9 @@ const SECRET: [&str; 6] =
     ["tcp_fastopen_key", "stable_secret", "netdev_rss_key", "address", "broadcast", "bridge_id"];
 
 /// Sections of `sources.txt`.
-const SECTIONS: [(&str, SourceKind); 6] = [
+const SECTIONS: [(&str, SourceKind); 7] = [
     ("[version]", SourceKind::Version),
+    ("[counters]", SourceKind::Counters),
     ("[file]", SourceKind::File),
     ("[binary]", SourceKind::Binary),
     ("[below]", SourceKind::Below),
