@@ -118,10 +118,8 @@ pub struct SelftestRow {
 pub fn scenario(ask: &SelftestOptions<'_>, shape: &HostShape) -> Result<Resolved, ScenarioError> {
     let mut text = head(ask);
     for case in chosen(ask).0 {
-        // A stream of its own: a case's draws do not change with the others that are asked for.
-        let at = CASES.iter().position(|other| other.id == case.id).unwrap_or_default();
         let mut random = ChaCha8Rng::seed_from_u64(ask.seed);
-        random.set_stream(at as u64);
+        random.set_stream(stream(case.id));
         for draw in 1..=ask.draws {
             let (what, settings) = variant(case, &mut random, ask.rule_cost.as_ref())?;
             let (id, settings) = (case.id, settings.join("\n"));
@@ -132,6 +130,11 @@ pub fn scenario(ask: &SelftestOptions<'_>, shape: &HostShape) -> Result<Resolved
     let file = parse(&text, "diagnose --selftest", "diagnose-selftest")?;
     let sets: Vec<String> = ask.hold.iter().map(|hold| format!("trials.measure={hold}")).collect();
     resolve(&file, &sets, shape)
+}
+
+/// The random stream of a case: its draws change neither with the others that are asked for nor with its place among all.
+fn stream(id: &str) -> u64 {
+    id.bytes().fold(0, |sum: u64, byte| sum.wrapping_mul(257).wrapping_add(byte.into()))
 }
 
 /// What stands before the variants, with what was measured on this host.
@@ -375,11 +378,12 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_unique_and_what_a_host_lacks_is_not_made() {
-        let mut ids: Vec<&str> = CASES.iter().map(|case| case.id).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), CASES.len());
+    fn streams_are_unique_and_what_a_host_lacks_is_not_made() {
+        let mut streams: Vec<u64> = CASES.iter().map(|case| stream(case.id)).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        assert_eq!(streams.len(), CASES.len());
+        assert_eq!(stream("nothing"), 31_820_004_838_738_423, "another draws other parameters");
         let lacks = [(Needs::Probes, "no BPF".to_owned())];
         let (made, not_made) = chosen(&SelftestOptions {
             cases: &[],
