@@ -156,3 +156,15 @@ fn the_table_of_exported_metrics_is_that_of_the_exporter() {
 fn the_options_of_every_command_are_those_of_its_help() {
     is_generated("commands.md", &commands());
 }
+
+#[test]
+fn the_table_of_cases_has_the_right_verdicts_of_each() {
+    let page = std::fs::read_to_string(root().join("docs/reference/verdicts.md")).unwrap();
+    for case in &*rxpath_lab::selftest::CASES {
+        let right = serde_json::to_string(&case.expected).unwrap();
+        let right = right.replace(['[', ']', '"'], "").replace(',', ", ");
+        let (begin, end) = (format!("| `{}` | ", case.id), format!(" | {right} |"));
+        let has = page.lines().any(|line| line.starts_with(&begin) && line.ends_with(&end));
+        assert!(has, "docs/reference/verdicts.md: {begin}…{end}");
+    }
+}
