@@ -1,4 +1,4 @@
-//! The generated parts of the reference are those of the code: options, rules, scenario keys, metrics.
+//! The generated parts of the reference are those of the code: options, rules, scenario keys, metrics, parameters.
 //!
 //! `RXPATH_WRITE_DOCS=1 cargo test --test it docs::reference` writes them again.
 
@@ -145,6 +145,11 @@ fn the_table_of_scenario_keys_is_that_of_the_reader() {
 #[test]
 fn the_table_of_metrics_is_that_of_the_comparisons() {
     is_generated("metrics.md", &metrics());
+}
+
+#[test]
+fn the_table_of_parameters_is_that_of_the_simulator() {
+    is_generated("simulator.md", &rxpath_model::sim::values::table());
 }
 
 #[test]
