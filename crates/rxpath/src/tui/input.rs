@@ -2,6 +2,8 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use super::sheet::Tab;
+
 /// The commands of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -49,7 +51,7 @@ pub enum Command {
 
 /// Every key with its action, as the key help shows it; keys on one line are separated by a space.
 pub const KEYS: [(&str, &str); 13] = [
-    ("← → h l Tab ⇧Tab 1-6", "another tab"),
+    ("← → h l Tab ⇧Tab 1-N", "another tab"),
     ("↑ ↓ j k PgUp PgDn", "another row; in a text window another line"),
     ("g G Home End", "the first row or line, the last one"),
     ("Enter", "all values of the row, with the reason for each dash"),
@@ -64,8 +66,15 @@ pub const KEYS: [(&str, &str); 13] = [
     ("?", "these keys, unknown values, and the cost of watching"),
 ];
 
+/// A line of [`KEYS`] as it is shown: `1-N` has a digit for each tab.
+pub fn as_shown(keys: &str) -> String {
+    keys.replace("1-N", &format!("1-{LAST}"))
+}
+
 /// Rows per page.
 const PAGE: i32 = 10;
+/// The digit of the last tab.
+const LAST: char = (b'0' + Tab::ALL.len() as u8) as char;
 
 /// The command of a key; while `typing`, letters belong to the filter.
 pub fn command(key: KeyEvent, typing: bool) -> Option<Command> {
@@ -96,7 +105,7 @@ fn order(code: KeyCode) -> Option<Command> {
         KeyCode::Char('q') => Command::Quit,
         KeyCode::Right | KeyCode::Tab | KeyCode::Char('l') => Command::NextTab,
         KeyCode::Left | KeyCode::BackTab | KeyCode::Char('h') => Command::PreviousTab,
-        KeyCode::Char(digit @ '1'..='6') => Command::Tab(digit as usize - '1' as usize),
+        KeyCode::Char(digit @ '1'..=LAST) => Command::Tab(digit as usize - '1' as usize),
         KeyCode::Down | KeyCode::Char('j') => Command::Move(1),
         KeyCode::Up | KeyCode::Char('k') => Command::Move(-1),
         KeyCode::PageDown => Command::Move(PAGE),
@@ -156,12 +165,6 @@ mod tests {
             ("k", Command::Move(-1)),
             ("g", Command::First),
             ("G", Command::Last),
-            ("1", Command::Tab(0)),
-            ("2", Command::Tab(1)),
-            ("3", Command::Tab(2)),
-            ("4", Command::Tab(3)),
-            ("5", Command::Tab(4)),
-            ("6", Command::Tab(5)),
             ("e", Command::Explain),
             ("/", Command::Filter),
             ("s", Command::Sort),
@@ -172,15 +175,21 @@ mod tests {
             ("q", Command::Quit),
             ("?", Command::Help),
         ];
+        let digits = (0..Tab::ALL.len()).map(|at| (DIGITS[at], Command::Tab(at)));
+        let letters = letters.into_iter().chain(digits);
         all.extend(letters.map(|(name, command)| (name, letter(name), command)));
         all
     }
 
+    const DIGITS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+
     /// The names in a text of keys: `1-6` is six of them.
     fn names(text: &str) -> BTreeSet<&str> {
-        let one =
-            |name| if name == "1-6" { vec!["1", "2", "3", "4", "5", "6"] } else { vec![name] };
-        text.split_whitespace().flat_map(one).collect()
+        let names = text.split_whitespace().flat_map(|name| match name.strip_prefix("1-") {
+            Some(last) => DIGITS[..last.parse::<usize>().unwrap()].to_vec(),
+            None => vec![name],
+        });
+        names.collect()
     }
 
     #[test]
@@ -193,15 +202,17 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_keys_and_the_docs_name_exactly_these() {
+    fn the_list_of_keys_and_the_docs_name_exactly_these_and_each_tab() {
         let known: BTreeSet<&str> = table().iter().map(|(name, ..)| *name).collect();
-        let listed = KEYS.iter().flat_map(|(keys, _)| names(keys)).collect();
-        assert_eq!(known, listed, "the list of keys");
+        let listed = KEYS.map(|(keys, _)| as_shown(keys)).join(" ");
+        assert_eq!(known, names(&listed), "the list of keys");
         let docs = include_str!("../../../../docs/reference/watch.md");
         let rows = docs.split_once("| keys | what |").unwrap().1.lines().skip(2);
         let rows = rows.map_while(|row| row.strip_prefix("| ")?.split_once(" | "));
         let quoted = rows.map(|(keys, _)| keys.replace('`', " ")).collect::<Vec<_>>().join(" ");
         assert_eq!(known, names(&quoted), "docs/reference/watch.md");
+        let has = |tab: Tab| docs.contains(&format!("\n| {} | ", tab.name()));
+        assert!(Tab::ALL.into_iter().all(has), "docs/reference/watch.md: its tabs");
     }
 
     #[test]

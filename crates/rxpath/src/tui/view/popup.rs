@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Clear, Paragraph};
 use crate::output::table::wrap_after;
 use crate::tui::cost;
 use crate::tui::explain::explain;
-use crate::tui::input::KEYS;
+use crate::tui::input::{KEYS, as_shown};
 use crate::tui::mark::Mark;
 use crate::tui::palette::Palette;
 use crate::tui::state::{App, Open};
@@ -88,7 +88,7 @@ fn help(app: &App) -> Vec<Told> {
     }
     lines.push(Told::head("keys"));
     lines.extend(KEYS.iter().map(|(key, what)| Told {
-        name: (*key).into(),
+        name: as_shown(key),
         indent: 22,
         text: (*what).into(),
         mark: Mark::Plain,
