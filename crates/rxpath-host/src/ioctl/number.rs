@@ -4,28 +4,39 @@
 
 pub(crate) const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
-pub(crate) const ETHTOOL_GDRVINFO: u32 = 0x03;
-pub(crate) const ETHTOOL_GLINK: u32 = 0x0a;
-pub(crate) const ETHTOOL_GCOALESCE: u32 = 0x0e;
-pub(crate) const ETHTOOL_SCOALESCE: u32 = 0x0f;
-pub(crate) const ETHTOOL_GRINGPARAM: u32 = 0x10;
-pub(crate) const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
-pub(crate) const ETHTOOL_GSTRINGS: u32 = 0x1b;
-pub(crate) const ETHTOOL_GSTATS: u32 = 0x1d;
-pub(crate) const ETHTOOL_GPFLAGS: u32 = 0x27;
-pub(crate) const ETHTOOL_GRXFH: u32 = 0x29;
-pub(crate) const ETHTOOL_SRXFH: u32 = 0x2a;
-pub(crate) const ETHTOOL_GRXRINGS: u32 = 0x2d;
-pub(crate) const ETHTOOL_GRXCLSRLCNT: u32 = 0x2e;
-pub(crate) const ETHTOOL_GSSET_INFO: u32 = 0x37;
-pub(crate) const ETHTOOL_GFEATURES: u32 = 0x3a;
-pub(crate) const ETHTOOL_GCHANNELS: u32 = 0x3c;
-pub(crate) const ETHTOOL_GEEE: u32 = 0x44;
-pub(crate) const ETHTOOL_GRSSH: u32 = 0x46;
-pub(crate) const ETHTOOL_SRSSH: u32 = 0x47;
-pub(crate) const ETHTOOL_PERQUEUE: u32 = 0x4b;
-pub(crate) const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
-pub(crate) const ETHTOOL_GFECPARAM: u32 = 0x50;
+macro_rules! numbers {
+    ($($name:ident = $number:literal,)*) => {
+        $(pub(crate) const $name: u32 = $number;)*
+
+        #[cfg(test)]
+        const ALL: [(&str, u32); [$($number),*].len()] = [$((stringify!($name), $name)),*];
+    };
+}
+
+numbers! {
+    ETHTOOL_GDRVINFO = 0x03,
+    ETHTOOL_GLINK = 0x0a,
+    ETHTOOL_GCOALESCE = 0x0e,
+    ETHTOOL_SCOALESCE = 0x0f,
+    ETHTOOL_GRINGPARAM = 0x10,
+    ETHTOOL_GPAUSEPARAM = 0x12,
+    ETHTOOL_GSTRINGS = 0x1b,
+    ETHTOOL_GSTATS = 0x1d,
+    ETHTOOL_GPFLAGS = 0x27,
+    ETHTOOL_GRXFH = 0x29,
+    ETHTOOL_SRXFH = 0x2a,
+    ETHTOOL_GRXRINGS = 0x2d,
+    ETHTOOL_GRXCLSRLCNT = 0x2e,
+    ETHTOOL_GSSET_INFO = 0x37,
+    ETHTOOL_GFEATURES = 0x3a,
+    ETHTOOL_GCHANNELS = 0x3c,
+    ETHTOOL_GEEE = 0x44,
+    ETHTOOL_GRSSH = 0x46,
+    ETHTOOL_SRSSH = 0x47,
+    ETHTOOL_PERQUEUE = 0x4b,
+    ETHTOOL_GLINKSETTINGS = 0x4c,
+    ETHTOOL_GFECPARAM = 0x50,
+}
 
 /// Length of a name in a set of names (`ETH_GSTRING_LEN`).
 pub(crate) const STRING: usize = 32;
@@ -37,40 +48,14 @@ mod tests {
     #[test]
     fn commands_are_those_of_the_installed_header() {
         let header = std::fs::read_to_string("/usr/include/linux/ethtool.h").unwrap();
-        let of = |name: &str| {
-            let full = format!("ETHTOOL_{name}");
+        for (name, number) in ALL {
             let line = header.lines().find(|line| {
                 let mut words = line.split_whitespace();
-                words.next() == Some("#define") && words.next() == Some(&full)
+                words.next() == Some("#define") && words.next() == Some(name)
             });
-            let text = line.unwrap_or_else(|| panic!("{full}")).split_whitespace().nth(2).unwrap();
-            u32::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
-        };
-        for (name, number) in [
-            ("GDRVINFO", ETHTOOL_GDRVINFO),
-            ("GLINK", ETHTOOL_GLINK),
-            ("GCOALESCE", ETHTOOL_GCOALESCE),
-            ("SCOALESCE", ETHTOOL_SCOALESCE),
-            ("GRINGPARAM", ETHTOOL_GRINGPARAM),
-            ("GPAUSEPARAM", ETHTOOL_GPAUSEPARAM),
-            ("GSTRINGS", ETHTOOL_GSTRINGS),
-            ("GSTATS", ETHTOOL_GSTATS),
-            ("GPFLAGS", ETHTOOL_GPFLAGS),
-            ("GRXFH", ETHTOOL_GRXFH),
-            ("SRXFH", ETHTOOL_SRXFH),
-            ("GRXRINGS", ETHTOOL_GRXRINGS),
-            ("GRXCLSRLCNT", ETHTOOL_GRXCLSRLCNT),
-            ("GSSET_INFO", ETHTOOL_GSSET_INFO),
-            ("GFEATURES", ETHTOOL_GFEATURES),
-            ("GCHANNELS", ETHTOOL_GCHANNELS),
-            ("GEEE", ETHTOOL_GEEE),
-            ("GRSSH", ETHTOOL_GRSSH),
-            ("SRSSH", ETHTOOL_SRSSH),
-            ("PERQUEUE", ETHTOOL_PERQUEUE),
-            ("GLINKSETTINGS", ETHTOOL_GLINKSETTINGS),
-            ("GFECPARAM", ETHTOOL_GFECPARAM),
-        ] {
-            assert_eq!(of(name), number, "{name}");
+            let text = line.unwrap_or_else(|| panic!("{name}")).split_whitespace().nth(2).unwrap();
+            let theirs = u32::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+            assert_eq!(theirs, number, "{name}");
         }
     }
 }

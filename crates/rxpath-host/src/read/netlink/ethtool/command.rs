@@ -17,67 +17,51 @@ const HEADER_FLAGS: u16 = 3;
 /// `ETHTOOL_FLAG_STATS`: the statistics of this topic, where the driver has them.
 pub(super) const WITH_STATS: u32 = 4;
 
-/// Every command of user space that is sent. There is no way to send another number: 26 and 27, the cable
-/// tests, have no name here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-#[allow(dead_code, reason = "the numbers of setting commands stand next to those of reading ones")]
-pub(crate) enum Command {
-    LinkInfoGet = 2,
-    LinkModesGet = 4,
-    LinkModesSet = 5,
-    LinkStateGet = 6,
-    FeaturesGet = 11,
-    FeaturesSet = 12,
-    PrivateFlagsGet = 13,
-    PrivateFlagsSet = 14,
-    RingsGet = 15,
-    RingsSet = 16,
-    ChannelsGet = 17,
-    ChannelsSet = 18,
-    CoalesceGet = 19,
-    CoalesceSet = 20,
-    PauseGet = 21,
-    PauseSet = 22,
-    EeeGet = 23,
-    EeeSet = 24,
-    TimestampingGet = 25,
-    FecGet = 29,
-    FecSet = 30,
-    StatsGet = 32,
-    RssGet = 38,
-    RssSet = 48,
+macro_rules! commands {
+    ($($name:ident = $number:literal is $header:literal,)*) => {
+        /// Every command of user space that is sent. There is no way to send another number: 26 and 27, the cable
+        /// tests, have no name here.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        #[allow(dead_code, reason = "the numbers of setting commands stand next to those of reading ones")]
+        pub(crate) enum Command {
+            $($name = $number,)*
+        }
+
+        impl Command {
+            /// Every command, for the test that compares them with the kernel's header.
+            #[cfg(test)]
+            pub(super) const ALL: [(Self, &'static str); [$($number),*].len()] =
+                [$((Self::$name, $header)),*];
+        }
+    };
 }
 
-impl Command {
-    /// Every command, for the test that compares them with the kernel's header.
-    #[cfg(test)]
-    pub(super) const ALL: [(Self, &'static str); 24] = [
-        (Self::LinkInfoGet, "LINKINFO_GET"),
-        (Self::LinkModesGet, "LINKMODES_GET"),
-        (Self::LinkModesSet, "LINKMODES_SET"),
-        (Self::LinkStateGet, "LINKSTATE_GET"),
-        (Self::FeaturesGet, "FEATURES_GET"),
-        (Self::FeaturesSet, "FEATURES_SET"),
-        (Self::PrivateFlagsGet, "PRIVFLAGS_GET"),
-        (Self::PrivateFlagsSet, "PRIVFLAGS_SET"),
-        (Self::RingsGet, "RINGS_GET"),
-        (Self::RingsSet, "RINGS_SET"),
-        (Self::ChannelsGet, "CHANNELS_GET"),
-        (Self::ChannelsSet, "CHANNELS_SET"),
-        (Self::CoalesceGet, "COALESCE_GET"),
-        (Self::CoalesceSet, "COALESCE_SET"),
-        (Self::PauseGet, "PAUSE_GET"),
-        (Self::PauseSet, "PAUSE_SET"),
-        (Self::EeeGet, "EEE_GET"),
-        (Self::EeeSet, "EEE_SET"),
-        (Self::TimestampingGet, "TSINFO_GET"),
-        (Self::FecGet, "FEC_GET"),
-        (Self::FecSet, "FEC_SET"),
-        (Self::StatsGet, "STATS_GET"),
-        (Self::RssGet, "RSS_GET"),
-        (Self::RssSet, "RSS_SET"),
-    ];
+commands! {
+    LinkInfoGet = 2 is "LINKINFO_GET",
+    LinkModesGet = 4 is "LINKMODES_GET",
+    LinkModesSet = 5 is "LINKMODES_SET",
+    LinkStateGet = 6 is "LINKSTATE_GET",
+    FeaturesGet = 11 is "FEATURES_GET",
+    FeaturesSet = 12 is "FEATURES_SET",
+    PrivateFlagsGet = 13 is "PRIVFLAGS_GET",
+    PrivateFlagsSet = 14 is "PRIVFLAGS_SET",
+    RingsGet = 15 is "RINGS_GET",
+    RingsSet = 16 is "RINGS_SET",
+    ChannelsGet = 17 is "CHANNELS_GET",
+    ChannelsSet = 18 is "CHANNELS_SET",
+    CoalesceGet = 19 is "COALESCE_GET",
+    CoalesceSet = 20 is "COALESCE_SET",
+    PauseGet = 21 is "PAUSE_GET",
+    PauseSet = 22 is "PAUSE_SET",
+    EeeGet = 23 is "EEE_GET",
+    EeeSet = 24 is "EEE_SET",
+    TimestampingGet = 25 is "TSINFO_GET",
+    FecGet = 29 is "FEC_GET",
+    FecSet = 30 is "FEC_SET",
+    StatsGet = 32 is "STATS_GET",
+    RssGet = 38 is "RSS_GET",
+    RssSet = 48 is "RSS_SET",
 }
 
 /// A question or order about one device.

@@ -127,33 +127,31 @@ const LINK: &[Field] = &[
     number("gro-ipv4-max-size", link::IFLA_GRO_IPV4_MAX_SIZE, 0),
 ];
 
-/// The values of a group; none for groups that are named sets.
-pub(crate) fn fields(group: Group) -> &'static [Field] {
+/// The values of a group, none for groups that are named sets; and the commands that read and set it, for those of ethtool netlink.
+fn message(group: Group) -> (&'static [Field], Option<(Command, Command)>) {
     match group {
-        Group::Rings => RINGS,
-        Group::Channels => CHANNELS,
-        Group::Coalesce => COALESCE,
-        Group::Pause => PAUSE,
-        Group::Eee => EEE,
-        Group::Link => LINK,
-        _ => &[],
+        Group::Rings => (RINGS, Some((Command::RingsGet, Command::RingsSet))),
+        Group::Channels => (CHANNELS, Some((Command::ChannelsGet, Command::ChannelsSet))),
+        Group::Coalesce => (COALESCE, Some((Command::CoalesceGet, Command::CoalesceSet))),
+        Group::Pause => (PAUSE, Some((Command::PauseGet, Command::PauseSet))),
+        Group::Eee => (EEE, Some((Command::EeeGet, Command::EeeSet))),
+        Group::Features => (&[], Some((Command::FeaturesGet, Command::FeaturesSet))),
+        Group::PrivFlags => (&[], Some((Command::PrivateFlagsGet, Command::PrivateFlagsSet))),
+        Group::LinkModes => (&[], Some((Command::LinkModesGet, Command::LinkModesSet))),
+        Group::Fec => (&[], Some((Command::FecGet, Command::FecSet))),
+        Group::Link => (LINK, None),
+        Group::Stamps | Group::Rss | Group::FlowHash => (&[], None),
     }
 }
 
-/// The commands that read and set a group of ethtool netlink.
+/// The values of a group.
+pub(crate) fn fields(group: Group) -> &'static [Field] {
+    message(group).0
+}
+
+/// The commands of a group.
 pub(crate) fn commands(group: Group) -> Option<(Command, Command)> {
-    Some(match group {
-        Group::Rings => (Command::RingsGet, Command::RingsSet),
-        Group::Channels => (Command::ChannelsGet, Command::ChannelsSet),
-        Group::Coalesce => (Command::CoalesceGet, Command::CoalesceSet),
-        Group::Pause => (Command::PauseGet, Command::PauseSet),
-        Group::Eee => (Command::EeeGet, Command::EeeSet),
-        Group::Features => (Command::FeaturesGet, Command::FeaturesSet),
-        Group::PrivFlags => (Command::PrivateFlagsGet, Command::PrivateFlagsSet),
-        Group::LinkModes => (Command::LinkModesGet, Command::LinkModesSet),
-        Group::Fec => (Command::FecGet, Command::FecSet),
-        _ => return None,
-    })
+    message(group).1
 }
 
 /// `on` or `off`.
