@@ -259,17 +259,13 @@ mod tests {
     const COST: Option<RuleCost> =
         Some(RuleCost { datagram_ns: 1_000.0, first_rule_ns: 15.0, later_rule_ns: 20.0 });
 
+    const ASK: SelftestOptions<'static> =
+        SelftestOptions { cases: &[], draws: 1, seed: 7, hold: None, lacks: &[], rule_cost: COST };
+
     #[test]
     fn every_case_is_a_scenario_and_the_same_seed_draws_the_same() {
         for seed in 0..20 {
-            let ask = SelftestOptions {
-                cases: &[],
-                draws: 3,
-                seed,
-                hold: None,
-                lacks: &[],
-                rule_cost: COST,
-            };
+            let ask = SelftestOptions { draws: 3, seed, ..ASK };
             let made = scenario(&ask, &HostShape::flat(4)).unwrap();
             assert_eq!(made.variants.len(), 3 * CASES.len());
             assert_eq!(made, scenario(&ask, &HostShape::flat(4)).unwrap());
@@ -279,14 +275,7 @@ mod tests {
     #[test]
     fn a_limit_is_held_for_as_long_as_is_asked_for() {
         let of = |hold| {
-            let ask = SelftestOptions {
-                cases: &[],
-                draws: 1,
-                seed: 7,
-                hold,
-                lacks: &[],
-                rule_cost: COST,
-            };
+            let ask = SelftestOptions { hold, ..ASK };
             scenario(&ask, &HostShape::flat(4)).unwrap()
         };
         assert_eq!(of(None).trials.measure, Nanos::from_millis(700));
@@ -296,26 +285,8 @@ mod tests {
     #[test]
     fn a_case_draws_the_same_alone_as_among_others() {
         let shape = HostShape::flat(4);
-        let all = scenario(
-            &SelftestOptions {
-                cases: &[],
-                draws: 2,
-                seed: 7,
-                hold: None,
-                lacks: &[],
-                rule_cost: COST,
-            },
-            &shape,
-        )
-        .unwrap();
-        let one = SelftestOptions {
-            cases: &["checksum".into()],
-            draws: 2,
-            seed: 7,
-            hold: None,
-            lacks: &[],
-            rule_cost: COST,
-        };
+        let all = scenario(&SelftestOptions { draws: 2, ..ASK }, &shape).unwrap();
+        let one = SelftestOptions { cases: &["checksum".into()], draws: 2, ..ASK };
         let alone = scenario(&one, &shape).unwrap();
         assert_eq!(alone.variants.len(), 2);
         for variant in &alone.variants {
@@ -329,14 +300,7 @@ mod tests {
         let of = |rule_ns: f64| {
             let cost =
                 RuleCost { datagram_ns: 1_000.0, first_rule_ns: rule_ns, later_rule_ns: rule_ns };
-            let ask = SelftestOptions {
-                cases: &[],
-                draws: 5,
-                seed: 7,
-                hold: None,
-                lacks: &[],
-                rule_cost: Some(cost),
-            };
+            let ask = SelftestOptions { draws: 5, rule_cost: Some(cost), ..ASK };
             scenario(&ask, &shape).unwrap().variants
         };
         let (fast, slow) = (of(10.0), of(40.0));
@@ -362,14 +326,7 @@ mod tests {
     fn a_timed_case_without_the_cost_of_a_rule_is_refused() {
         let named = |case: &str| {
             let cases = [case.to_owned()];
-            let ask = SelftestOptions {
-                cases: &cases,
-                draws: 1,
-                seed: 7,
-                hold: None,
-                lacks: &[],
-                rule_cost: None,
-            };
+            let ask = SelftestOptions { cases: &cases, rule_cost: None, ..ASK };
             scenario(&ask, &HostShape::flat(4))
         };
         assert!(named("filter").is_ok());
@@ -385,14 +342,8 @@ mod tests {
         assert_eq!(streams.len(), CASES.len());
         assert_eq!(stream("nothing"), 31_820_004_838_738_423, "another draws other parameters");
         let lacks = [(Needs::Probes, "no BPF".to_owned())];
-        let (made, not_made) = chosen(&SelftestOptions {
-            cases: &[],
-            draws: 1,
-            seed: 1,
-            hold: None,
-            lacks: &lacks,
-            rule_cost: None,
-        });
+        let (made, not_made) =
+            chosen(&SelftestOptions { seed: 1, lacks: &lacks, rule_cost: None, ..ASK });
         assert!(made.iter().all(|case| case.needs != Needs::Probes));
         assert!(!not_made.is_empty() && not_made.iter().all(|(_, why)| *why == "no BPF"));
         assert_eq!(made.len() + not_made.len(), CASES.len());
