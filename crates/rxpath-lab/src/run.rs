@@ -94,7 +94,7 @@ fn within(
     progress: &mut dyn Progress,
     work: impl FnOnce(&mut Running<'_>) -> Result<(), LabError>,
 ) -> Result<FinishedRun, LabError> {
-    let needs_lab = resolved.variants.iter().any(|variant| variant.topology == Topology::Netns);
+    let needs_lab = resolved.variants.iter().any(|variant| variant.topology.makes_lab());
     if needs_lab {
         can_run(options.without_root.as_deref())?;
     }
@@ -383,11 +383,11 @@ impl<'a> Running<'a> {
         if let Some(hosts) = self.options.hosts {
             return Ok(Box::new(HostsTestbed::make(hosts, variant, &self.resolved.trials, trial)?));
         }
+        let (lab, tune) = (&variant.lab, &variant.tune);
         Ok(match (variant.topology, &self.owner) {
-            (Topology::Netns, Some(owner)) => {
-                Box::new(NetnsTestbed::make(owner, &variant.lab, &variant.tune)?)
-            }
-            _ => Box::new(LocalTestbed::make(&variant.lab)?),
+            (Topology::Netns, Some(owner)) => Box::new(NetnsTestbed::make(owner, lab, tune)?),
+            (Topology::Local, _) => Box::new(LocalTestbed::make(lab)?),
+            (Topology::Netns | Topology::Hosts, _) => return Err(LabError::internal("no testbed")),
         })
     }
 }

@@ -10,7 +10,7 @@ use rxpath_host::lab::lock::LabLock;
 
 use crate::clock::monotonic_ns;
 use crate::error::{LabError, cannot};
-use crate::scenario::spec::{Resolved, Topology, Variant};
+use crate::scenario::spec::Resolved;
 
 /// How long to wait for another lab on this machine to end, unless told otherwise.
 pub const LOCK_PATIENCE: Duration = Duration::from_secs(2);
@@ -45,8 +45,7 @@ pub(crate) fn lock(
 
 /// Loopback's counters are everybody's: the reader of the figures must know.
 pub(super) fn shared_counters(resolved: &Resolved) -> Option<Warning> {
-    let local = |variant: &Variant| variant.topology == Topology::Local;
-    resolved.variants.iter().any(local).then(|| {
+    resolved.variants.iter().any(|variant| variant.topology.is_loopback()).then(|| {
         let text = "on loopback the counters hold other programs' traffic too: what is lost or not accounted for \
                     may be theirs";
         Warning::new("shared-counters", text).because("topology.kind=local makes no lab of its own")

@@ -27,7 +27,7 @@ pub(super) fn variant(
     lab: &Lab,
 ) -> Result<(), FileError> {
     protocol(reader)?;
-    if topology == Topology::Local {
+    if topology.is_loopback() {
         changes_nothing(reader)?;
     }
     if topology != Topology::Hosts {
@@ -40,7 +40,7 @@ pub(super) fn variant(
         threads(reader, side)?;
     }
     sender(reader)?;
-    if topology == Topology::Netns { size(reader, lab) } else { Ok(()) }
+    if topology.makes_lab() { size(reader, lab) } else { Ok(()) }
 }
 
 /// An error at the key's own line.

@@ -20,6 +20,24 @@ pub enum Topology {
     Hosts,
 }
 
+impl Topology {
+    /// Whether it makes namespaces and a link of its own, which needs root.
+    pub fn makes_lab(self) -> bool {
+        match self {
+            Self::Netns => true,
+            Self::Local | Self::Hosts => false,
+        }
+    }
+
+    /// Whether it is loopback of this host: it has no frames and no settings of its own, and counts other traffic too.
+    pub fn is_loopback(self) -> bool {
+        match self {
+            Self::Local => true,
+            Self::Netns | Self::Hosts => false,
+        }
+    }
+}
+
 /// The engine of a side: one of HTTP or one of UDP, which have no name in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]

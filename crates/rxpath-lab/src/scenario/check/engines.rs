@@ -35,7 +35,7 @@ pub(super) fn path(reader: &Reader<'_>, topology: Topology, lab: &Lab) -> Result
     let serves = reader.section::<ServeOptions>()?.bypasses_stack();
     for (key, bypasses) in [(SENDER, sends), (RECEIVER, serves)] {
         let Some(name) = reader.text(key).filter(|_| bypasses) else { continue };
-        if topology == Topology::Local {
+        if topology.is_loopback() {
             let wrong = format!("the engine {name} is about frames, and loopback has none");
             return Err(error(reader, key, wrong, "use topology.kind = \"netns\""));
         }

@@ -4,7 +4,7 @@ use rxpath_host::read::thread;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::run::steps;
 use rxpath_lab::scenario::load;
-use rxpath_lab::scenario::spec::{Resolved, Topology};
+use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
 use rxpath_lab::search::product;
 use rxpath_lab::search::session::{SearchSession, Stop};
@@ -96,7 +96,7 @@ impl AutoCommand {
         let sets: Vec<String> = times.chain(self.sets.iter().cloned()).collect();
         let mut resolved = made_of(scenario, &sets, hosts)?;
         let variant = chosen(&resolved, self.variant.as_deref())?;
-        if variant.topology == Topology::Local {
+        if variant.topology.is_loopback() {
             return Err(Failure::usage("on loopback there are no settings of its own to try")
                 .hint("leave out topology.kind=local"));
         }
