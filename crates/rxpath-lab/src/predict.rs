@@ -25,7 +25,7 @@ use rxpath_record::prediction::{Predicted, Prediction};
 use rxpath_stats::quantile;
 
 use self::simulation::{SimulationError, simulate};
-use crate::scenario::spec::{OnHosts, Protocol, Resolved, Variant};
+use crate::scenario::spec::{OnHosts, Resolved, Variant};
 use crate::trial::result::UdpServer;
 
 /// The metric of a variant's loss: in the window, where queues are fullest.
@@ -48,7 +48,7 @@ pub type Metrics = BTreeMap<String, f64>;
 pub fn all(resolved: &Resolved, manifest: &Manifest, calibration: &Calibration) -> Vec<Prediction> {
     let one = |variant: &Variant| {
         let trials: Vec<&Trial> = valid(manifest, &variant.name).collect();
-        if trials.is_empty() || variant.protocol() != Protocol::Udp {
+        if trials.is_empty() || variant.protocol().over_tcp() {
             return None;
         }
         let made = values(variant, &trials, calibration, &BTreeMap::new());

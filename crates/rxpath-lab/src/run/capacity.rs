@@ -89,12 +89,7 @@ impl CapacityOptions {
 
 /// First, lowest and highest rate that is tried. **Unit** events/s.
 pub fn range(protocol: Protocol) -> [f64; 3] {
-    match protocol {
-        Protocol::Udp => [5_000.0, 100.0, 20e6],
-        Protocol::TcpStream | Protocol::TcpRr | Protocol::TcpCrr | Protocol::Http => {
-            [1_000.0, 20.0, 10e6]
-        }
-    }
+    if protocol.over_tcp() { [1_000.0, 20.0, 10e6] } else { [5_000.0, 100.0, 20e6] }
 }
 
 /// Searches the capacity of the scenario's first variant.

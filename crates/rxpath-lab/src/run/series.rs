@@ -9,25 +9,12 @@ use crate::scenario::spec::Protocol;
 use crate::trial::line::Line;
 use crate::trial::measurements::Measurements;
 
-/// The samples of a trial, in the order of time per side.
-///
-/// Named after what the protocol counts: `offered_packets` and `delivered_packets`, `answered_requests_total` and
-/// `served_requests_total`.
+/// The samples of a trial, in the order of time per side, as [`Protocol::series`].
 pub fn events(trial: u32, protocol: Protocol, raw: &Measurements) -> Vec<RunEvent> {
-    let counted = protocol.counted();
-    let (load, serve) = match protocol {
-        Protocol::Udp => ("offered", "delivered"),
-        Protocol::TcpStream => ("sent", "delivered"),
-        Protocol::TcpRr | Protocol::TcpCrr | Protocol::Http => ("answered", "served"),
-    };
-    let sides = [
-        (PathSide::Tx, format!("{load}_{counted}"), &raw.load.lines),
-        (PathSide::Rx, format!("{serve}_{counted}"), &raw.serve.lines),
-    ];
-    sides
-        .iter()
-        .flat_map(|(side, name, lines)| lines.iter().map(|line| event(trial, (*side, name), line)))
-        .collect()
+    let [load, serve] = protocol.series();
+    let sent = raw.load.lines.iter().map(|line| event(trial, (PathSide::Tx, load), line));
+    let received = raw.serve.lines.iter().map(|line| event(trial, (PathSide::Rx, serve), line));
+    sent.chain(received).collect()
 }
 
 fn event(trial: u32, (side, name): (PathSide, &str), line: &Line) -> RunEvent {

@@ -233,9 +233,6 @@ pub fn one_capacity(variants: impl Iterator<Item = Overlay>) -> Result<(), FileE
 
 fn size(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), FileError> {
     let Some(size) = reader.number("load.size") else { return Ok(()) };
-    if reader.protocol() != Protocol::Udp {
-        return Ok(());
-    }
     let headers = if lab.ipv6 { IPV6_UDP } else { IPV4_UDP };
     let fits = u64::from(lab.mtu_bytes).saturating_sub(headers);
     if let Some(segments) = reader.number("load.gso") {

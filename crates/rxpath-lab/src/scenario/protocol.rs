@@ -1,5 +1,7 @@
 //! What the two sides of an experiment speak, and what follows from it: subcommands, units, the main metric.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// What the two programs of a trial speak. On the command line: what has a rate to search.
@@ -23,7 +25,8 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The words of a scenario file, in the order of the variants.
+    /// The words of a scenario file, in the order of the variants: those behind `rxpath load`, of which the first is behind
+    /// `rxpath serve`.
     pub(super) const WORDS: &'static [&'static str] =
         &["udp", "tcp-stream", "tcp-rr", "tcp-crr", "http"];
 
@@ -32,34 +35,48 @@ impl Protocol {
         Self::WORDS[self as usize]
     }
 
-    /// The words behind `rxpath serve`.
-    pub fn serve_words(self) -> &'static [&'static str] {
-        &self.load_words()[..1]
-    }
-
-    /// The words behind `rxpath load`.
-    pub fn load_words(self) -> &'static [&'static str] {
+    /// Whether it runs over TCP; else each datagram goes one way.
+    pub fn over_tcp(self) -> bool {
         match self {
-            Self::Udp => &["udp"],
-            Self::TcpStream => &["tcp", "stream"],
-            Self::TcpRr => &["tcp", "rr"],
-            Self::TcpCrr => &["tcp", "crr"],
-            Self::Http => &["http"],
+            Self::Udp => false,
+            Self::TcpStream | Self::TcpRr | Self::TcpCrr | Self::Http => true,
         }
     }
 
-    /// Whether it runs over TCP.
-    pub fn over_tcp(self) -> bool {
-        self != Self::Udp
+    /// Whether a request gets a reply.
+    pub fn is_answered(self) -> bool {
+        match self {
+            Self::Udp | Self::TcpStream => false,
+            Self::TcpRr | Self::TcpCrr | Self::Http => true,
+        }
     }
 
-    /// What its interval lines count, as in `thread_requests_total`.
-    pub fn counted(self) -> &'static str {
+    /// What `rxpath load` is given to reach this address.
+    pub fn destination(self, address: impl fmt::Display) -> String {
         match self {
-            Self::Udp => "packets",
-            Self::TcpStream => "bytes",
-            Self::TcpRr | Self::TcpCrr => "transactions_total",
-            Self::Http => "requests_total",
+            Self::Udp | Self::TcpStream | Self::TcpRr | Self::TcpCrr => address.to_string(),
+            Self::Http => format!("http://{address}/"),
+        }
+    }
+
+    /// What a rate counts.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Self::Udp => "datagrams",
+            Self::TcpStream | Self::TcpRr | Self::TcpCrr => "transactions",
+            Self::Http => "requests",
+        }
+    }
+
+    /// The time series of the sender's interval lines and of the receiver's.
+    pub fn series(self) -> [&'static str; 2] {
+        match self {
+            Self::Udp => ["offered_packets", "delivered_packets"],
+            Self::TcpStream => ["sent_bytes", "delivered_bytes"],
+            Self::TcpRr | Self::TcpCrr => {
+                ["answered_transactions_total", "served_transactions_total"]
+            }
+            Self::Http => ["answered_requests_total", "served_requests_total"],
         }
     }
 

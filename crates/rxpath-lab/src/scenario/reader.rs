@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         let (server, mut sender): (Program, Program) =
             (self.read(SERVE_KEYS)?, self.read(LOAD_KEYS)?);
         sender.port = sender.port.or(server.port);
-        let datagrams = (protocol == Protocol::Udp).then(|| Datagrams {
+        let datagrams = (!protocol.over_tcp()).then(|| Datagrams {
             size_bytes: *load.size.get_or_insert(SIZE),
             segments: load.gso.unwrap_or(1),
             gro: serve.gro,

@@ -12,7 +12,7 @@ use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::Stage;
 use rxpath_tune::auto::Risk;
 
-use crate::scenario::spec::{Protocol, Topology, Variant};
+use crate::scenario::spec::{Topology, Variant};
 use crate::testbed::tuned::RPS_OF_EACH_QUEUE;
 
 /// One change.
@@ -111,11 +111,11 @@ pub fn entries(variant: &Variant, trial: &Trial, cpus: &[u32]) -> Vec<Entry> {
     if seen.variant.serve.own().is_some_and(|own| !own.absent) {
         all.extend(seen.service());
     }
-    if variant.protocol() == Protocol::Udp {
+    if variant.protocol().over_tcp() {
+        all.extend(of_tcp());
+    } else {
         let set = receiver("net.ipv4.udp_early_demux=0");
         all.push(Entry::new("no early demux", [set], EARLY));
-    } else {
-        all.extend(of_tcp());
     }
     all
 }

@@ -141,12 +141,8 @@ pub fn compose(
     let spans = Spans { load: span(&raw.load), serve: span(&raw.serve) };
     let silent = silent(variant, [from, to], &raw);
     let trial = TrialSources { variant, testbed, raw: &raw, spans: &spans };
-    let mut made = match variant.protocol() {
-        Protocol::Udp => udp::compose(trial),
-        Protocol::TcpStream | Protocol::TcpRr | Protocol::TcpCrr | Protocol::Http => {
-            tcp::compose(trial)
-        }
-    };
+    let composed = if variant.protocol().over_tcp() { tcp::compose } else { udp::compose };
+    let mut made = composed(trial);
     made.ledger.reasons.clone_from(&raw.observed.reasons);
     let hooked = hooked(&raw, &made.ledger);
     let metrics = metrics(trial, &made.evidence);

@@ -17,7 +17,7 @@ pub struct Line {
     pub t_ns: u64,
     /// Attempted so far, where the side tells it apart (a sender of datagrams).
     pub attempted: Option<u64>,
-    /// Done so far: what [`Protocol::counted`] names.
+    /// Done so far: what [`Protocol::series`] names.
     pub done: u64,
     /// Datagrams that the receiver's IP saw so far, where the line is made of the kernel's counters.
     pub arrived: Option<u64>,

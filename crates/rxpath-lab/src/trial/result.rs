@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_load::limit::Limit;
 use rxpath_load::quantiles::Quantiles;
 use rxpath_load::usage::ThreadUsage;
 use rxpath_load::{http, tcp, udp};
@@ -36,6 +37,19 @@ pub enum WorkloadResult {
     HttpLoad(http::load::result::LoadResult),
     /// `serve http`.
     HttpServe(http::serve::result::ServeResult),
+}
+
+/// What a sender was to offer and what it offered, per second. A sender that kept its schedule says so in its limit.
+#[derive(Clone, Copy, Debug)]
+pub struct OfferedRates<'a> {
+    /// The target rate.
+    pub target: f64,
+    /// What was attempted.
+    pub offered: f64,
+    /// What both count.
+    pub unit: &'static str,
+    /// What limited the sender.
+    pub limit: &'a Limit,
 }
 
 /// What was read from the output of a third-party program.
@@ -150,6 +164,22 @@ impl WorkloadResult {
             _ => return None,
         };
         Some((done, errors.values().sum()))
+    }
+
+    /// The rates of a sender with a target rate.
+    pub fn rates(&self) -> Option<OfferedRates<'_>> {
+        let (target, offered, unit, limit) = match self {
+            Self::UdpLoad(it) => {
+                let offered = it.offered_packets as f64 / it.duration_s.max(f64::EPSILON);
+                (it.target_pps, offered, "/s", &it.limit)
+            }
+            Self::Stream(it) => (it.target_bps, it.sent_bps, "b/s", &it.limit),
+            Self::Transactions(it) => (it.target_tps, it.achieved_tps, "/s", &it.limit),
+            Self::HttpLoad(it) => (it.target_rps, it.achieved_rps, "/s", &it.limit),
+            Self::UdpServe(_) | Self::TcpServe(_) | Self::HttpServe(_) => return None,
+            Self::None | Self::External(_) => return None,
+        };
+        Some(OfferedRates { target: target?, offered, unit, limit })
     }
 
     /// The worker threads that it lists; none of a third-party program.

@@ -28,7 +28,7 @@ use super::sampler::{Sampled, SampledQueues, Sampling};
 use super::side::SideMeasurements;
 use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
-use crate::scenario::spec::{Protocol, Variant};
+use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
 use crate::testbed::hosts::delay::ClocksAfter;
 use crate::testbed::hosts::start::Starts;
@@ -246,8 +246,7 @@ impl Trial<'_> {
             Some(serve) => serve.intervals(),
             None => load(),
         };
-        let answered =
-            !matches!(self.config.variant.protocol(), Protocol::Udp | Protocol::TcpStream);
+        let answered = self.config.variant.protocol().is_answered();
         let own = if own.is_empty() && answered { load() } else { own };
         if own.is_empty() { self.watcher.receiver() } else { own }
     }

@@ -169,7 +169,7 @@ pub fn sender_programs(
 fn to_each_alike(own: &Own<LoadOptions>, receivers: usize) -> Own<LoadOptions> {
     let mut own = own.clone();
     let of_threads = own.options.threads.unwrap_or(own.options.cpu.0.len().max(1) as u64);
-    if receivers > 1 && own.protocol == Protocol::Udp {
+    if receivers > 1 && !own.protocol.over_tcp() {
         own.options.flows = own.options.flows.or_else(|| u16::try_from(of_threads).ok());
     }
     own
@@ -186,13 +186,9 @@ fn destinations(own: &Own<LoadOptions>, testbed: &dyn Testbed, receivers: &[usiz
 
 /// The same, of the addresses of these receivers: every one with UDP, the first one where connections are made.
 pub fn destinations_of(own: &Own<LoadOptions>, all: &[IpAddr]) -> Vec<String> {
-    let at = |address: &IpAddr| SocketAddr::new(*address, own.port).to_string();
-    let first = all.first().map(at).into_iter();
-    match own.protocol {
-        Protocol::Udp => all.iter().map(at).collect(),
-        Protocol::Http => first.map(|addr| format!("http://{addr}/")).collect(),
-        Protocol::TcpStream | Protocol::TcpRr | Protocol::TcpCrr => first.collect(),
-    }
+    let count = if own.protocol.over_tcp() { 1 } else { all.len() };
+    let at = |address: &IpAddr| own.protocol.destination(SocketAddr::new(*address, own.port));
+    all.iter().take(count).map(at).collect()
 }
 
 /// The command of one side as it could be typed; ADDR stands for the lab's address.
@@ -200,10 +196,8 @@ pub fn command_line<O: Options>(workload: &Workload<O>) -> String {
     match workload {
         Workload::Own(own) if own.absent => "# nothing listens".into(),
         Workload::Own(own) => {
-            let addr = match (O::SIDE, own.protocol) {
-                ("load", Protocol::Http) => format!("http://ADDR:{}/", own.port),
-                _ => format!("ADDR:{}", own.port),
-            };
+            let addr = format!("ADDR:{}", own.port);
+            let addr = if O::SIDE == "load" { own.protocol.destination(addr) } else { addr };
             let mut words = words(own, vec![addr]);
             // In the lab the runner ends a sender; typed, one without a bound has to be meant.
             if own.protocol == Protocol::Udp && own.options.is_unbounded() {
@@ -221,9 +215,9 @@ pub fn command_line<O: Options>(workload: &Workload<O>) -> String {
 /// The words of a command of this program: subcommand, addresses, options.
 pub fn words<O: Options>(own: &Own<O>, addresses: Vec<String>) -> Vec<String> {
     let is_server = O::SIDE == "serve";
-    let protocol = if is_server { own.protocol.serve_words() } else { own.protocol.load_words() };
+    let count = if is_server { 1 } else { usize::MAX };
     let mut words = vec![O::SIDE.to_owned()];
-    words.extend(protocol.iter().map(|word| (*word).to_owned()));
+    words.extend(own.protocol.word().split('-').take(count).map(str::to_owned));
     words.extend(addresses);
     for (name, value) in own.options.set() {
         let option = format!("--{}", name.replace('_', "-"));

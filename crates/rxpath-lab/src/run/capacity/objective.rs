@@ -172,7 +172,7 @@ impl Objectives {
     pub fn add(&mut self, text: &str, protocol: Protocol) -> Result<(), Refused> {
         match Objective::parse(text)? {
             Objective::Loss(ratio) => self.loss_ratio = ratio,
-            Objective::Latency(_) if protocol == Protocol::Udp => {
+            Objective::Latency(_) if !protocol.over_tcp() => {
                 return Err(format!("`{}`: a datagram has no reply to wait for", text.trim()));
             }
             Objective::Latency(latency) => self.latency = Some(latency),
@@ -189,9 +189,10 @@ impl Objectives {
 
     /// Judges a trial; `None` when it has no rates though nothing disturbed it.
     pub(super) fn judge(&self, trial: &Trial, target: f64, protocol: Protocol) -> Option<Shown> {
-        let shown = match protocol {
-            Protocol::Udp => self.of_datagrams(trial, target),
-            _ => self.of_requests(trial, target, protocol),
+        let shown = if protocol.over_tcp() {
+            self.of_requests(trial, target, protocol)
+        } else {
+            self.of_datagrams(trial, target)
         };
         // In a short window a program that waits for its CPU says nothing. A silent sender is no limit of the receiver.
         let is_sent = trial.metrics.get("offered_pps").is_some_and(|pps| *pps > 0.0);

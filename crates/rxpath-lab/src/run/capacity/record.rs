@@ -8,7 +8,7 @@ use rxpath_stats::load_class::LoadTrials;
 use rxpath_stats::load_search::{LoadBounds, LoadSearch, SearchEnd};
 
 use super::CapacityOptions;
-use crate::scenario::spec::{Protocol, Variant};
+use crate::scenario::spec::Variant;
 
 /// What the trials of a search left, by rate in whole events per second.
 #[derive(Default)]
@@ -16,15 +16,6 @@ pub(super) struct Left {
     pub latencies_us: BTreeMap<u64, Vec<f64>>,
     /// Verdicts of bad trials.
     pub verdicts: BTreeMap<u64, Vec<DiagnosisVerdict>>,
-}
-
-/// What rates of this protocol count.
-pub(super) fn unit(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Udp => "datagrams",
-        Protocol::Http => "requests",
-        Protocol::TcpStream | Protocol::TcpRr | Protocol::TcpCrr => "transactions",
-    }
 }
 
 /// The record of a search, ended or not.
@@ -40,7 +31,7 @@ pub(super) fn record(
         bounds.upper.and_then(|upper| left.verdicts.get(&key(upper))).and_then(|all| usual(all));
     Capacity {
         variant: variant.name.clone(),
-        unit: unit(variant.protocol()).into(),
+        unit: variant.protocol().unit().into(),
         lower_per_s: bounds.lower.map(f64::round),
         upper_per_s: bounds.upper.map(f64::round),
         conditional_throughput_per_s: bounds.conditional_throughput,

@@ -5,7 +5,6 @@ use rxpath_core::units::si;
 use rxpath_stats::load_search::{LoadSearch, Next, TrialOutcome};
 
 use super::objective::Shown;
-use super::record::unit;
 use crate::scenario::spec::Protocol;
 
 /// What was tried, what came of it, what is known, and how long it may still take.
@@ -15,7 +14,7 @@ pub(super) fn told(
     (shown, counts): (&Shown, bool),
     protocol: Protocol,
 ) -> String {
-    let unit = unit(protocol);
+    let unit = protocol.unit();
     let came = match shown.outcome {
         TrialOutcome::Good { .. } => "holds",
         TrialOutcome::Bad { .. } => "fails",

@@ -5,7 +5,6 @@ use rxpath_record::verdict::Stage;
 use serde::Deserialize;
 
 use super::{Entry, Seen, napi};
-use crate::scenario::spec::Protocol;
 use crate::trial::result::UdpServer;
 
 /// A receive buffer is made this many times larger, and at least this large.
@@ -23,7 +22,7 @@ impl Seen<'_> {
     /// Options of the service itself.
     pub(super) fn service(&self) -> Vec<Entry> {
         let mut all = Vec::new();
-        if self.variant.protocol() == Protocol::Udp {
+        if !self.variant.protocol().over_tcp() {
             let server = UdpServer::recorded(self.trial);
             all.extend(server.as_ref().and_then(larger_buffer));
             if server.is_some_and(|server| server.settings.batch < BATCH) {
@@ -97,7 +96,7 @@ impl Seen<'_> {
             return None;
         }
         let port = self.variant.serve.port();
-        let protocol = if self.variant.protocol() == Protocol::Udp { "udp" } else { "tcp" };
+        let protocol = if self.variant.protocol().over_tcp() { "tcp" } else { "udp" };
         let chain = format!(
             "chain prerouting {{ type filter hook prerouting priority raw; {protocol} dport {port} notrack; }}"
         );

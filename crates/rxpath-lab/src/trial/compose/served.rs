@@ -17,7 +17,6 @@ use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
 use crate::trial::evidence::gather;
 use crate::trial::measurements::Measurements;
-use crate::trial::result::WorkloadResult;
 use crate::trial::several;
 use crate::trial::side::SideMeasurements;
 use crate::trial::window::{self, Span};
@@ -71,20 +70,10 @@ fn pair(protocol: Protocol, client: &SideMeasurements, raw: &Measurements) -> Op
     })
 }
 
-/// The rate that a client was to reach.
-fn target(result: &WorkloadResult) -> Option<f64> {
-    match result {
-        WorkloadResult::Stream(it) => it.target_bps,
-        WorkloadResult::Transactions(it) => it.target_tps,
-        WorkloadResult::HttpLoad(it) => it.target_rps,
-        _ => None,
-    }
-}
-
 /// What was done per second of a span, in the unit of the protocol's metric.
 fn rate(protocol: Protocol, span: &Span) -> f64 {
     let done = span.per_second(span.done);
-    if protocol == Protocol::TcpStream { done * 8.0 } else { done }
+    if protocol.is_answered() { done } else { done * 8.0 }
 }
 
 /// What each of several receivers showed; nothing where there is one, and where some have no counters of their own.
@@ -193,7 +182,7 @@ fn metrics(
     let lines = raw.serve.parts.get(receiver).map(|(_, part)| part.lines.as_slice());
     let span = lines.and_then(|lines| window::span(lines, from, to));
     all.extend(span.map(|span| (protocol.main_metric().to_owned(), rate(protocol, &span))));
-    (all, target(&result))
+    (all, result.rates().map(|it| it.target))
 }
 
 #[cfg(test)]
@@ -210,6 +199,7 @@ mod tests {
     use crate::testbed::local::LocalTestbed;
     use crate::testbed::window::Windowed;
     use crate::trial::line::Line;
+    use crate::trial::result::WorkloadResult;
     use rxpath_live::observe::Between;
 
     /// A program that did so much in each second of two.

@@ -3,10 +3,10 @@
 
 use rxpath_core::number::si;
 use rxpath_core::{PathSide, Warning};
-use rxpath_load::limit::{Limit, Who, busy_text};
+use rxpath_load::limit::{Who, busy_text};
 
 use crate::testbed::Testbed;
-use crate::trial::result::WorkloadResult;
+use crate::trial::result::{OfferedRates, WorkloadResult};
 use crate::trial::side::SideMeasurements;
 
 /// Code of the warning: the headline of a run looks for it.
@@ -21,12 +21,11 @@ pub(super) fn of(testbed: &dyn Testbed, load: &SideMeasurements) -> Vec<Warning>
 }
 
 fn said(host: &str, result: &WorkloadResult) -> Option<Warning> {
-    let Rates { target, offered, unit, limit } = rates(result)?;
-    let evidence = match result {
+    let OfferedRates { target, offered, unit, limit } =
+        result.rates().filter(|it| it.offered < it.target)?;
+    let evidence = match result.udp_load() {
         // Without what is said of virtual links.
-        WorkloadResult::UdpLoad(load) if limit.who == Who::Sender => {
-            busy_text(&load.threads, load.duration_s)
-        }
+        Some(load) if limit.who == Who::Sender => busy_text(&load.threads, load.duration_s),
         _ => limit.evidence.clone(),
     };
     let remedy = match limit.who {
@@ -41,33 +40,9 @@ fn said(host: &str, result: &WorkloadResult) -> Option<Warning> {
     Some(Warning::new(SENDER_LIMIT, text).cure(remedy))
 }
 
-/// What a sender was to offer and what it offered, per second.
-struct Rates<'a> {
-    target: f64,
-    offered: f64,
-    unit: &'static str,
-    limit: &'a Limit,
-}
-
-/// Nothing without a target rate. A sender that kept its schedule says so in its limit.
-fn rates(result: &WorkloadResult) -> Option<Rates<'_>> {
-    let (target, offered, unit, limit) = match result {
-        WorkloadResult::UdpLoad(load) => {
-            let offered = load.offered_packets as f64 / load.duration_s.max(f64::EPSILON);
-            (load.target_pps?, offered, "/s", &load.limit)
-        }
-        WorkloadResult::Stream(load) => (load.target_bps?, load.sent_bps, "b/s", &load.limit),
-        WorkloadResult::Transactions(load) => {
-            (load.target_tps?, load.achieved_tps, "/s", &load.limit)
-        }
-        WorkloadResult::HttpLoad(load) => (load.target_rps?, load.achieved_rps, "/s", &load.limit),
-        _ => return None,
-    };
-    (offered < target).then_some(Rates { target, offered, unit, limit })
-}
-
 #[cfg(test)]
 mod tests {
+    use rxpath_load::limit::Limit;
     use rxpath_load::udp::result::{LoadResult, ThreadResult};
     use rxpath_load::usage::ThreadUsage;
 

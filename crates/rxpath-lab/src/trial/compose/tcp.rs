@@ -10,7 +10,7 @@ use super::receivers::Whole;
 use super::times::{foreign_times, times};
 use super::{Composed, Spans, TrialSources, known, per_unit, programs, served};
 use crate::output::Metrics;
-use crate::scenario::spec::{Protocol, Variant};
+use crate::scenario::spec::Variant;
 use crate::trial::evidence::gather;
 use crate::trial::measurements::Measurements;
 
@@ -106,10 +106,10 @@ pub(super) fn per_second_of_the_client(raw: &Measurements, spans: &Spans) -> Opt
 
 pub(super) fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence, all: &mut Metrics) {
     let TrialSources { variant, raw, spans, .. } = trial;
-    if variant.protocol() == Protocol::TcpStream {
-        stream(evidence, raw, spans, all);
-    } else {
+    if variant.protocol().is_answered() {
         transactions(evidence, raw, spans, all);
+    } else {
+        stream(evidence, raw, spans, all);
     }
     if let Some(ratio) = retransmitted(&raw.window.moved) {
         all.insert("retransmitted_ratio".into(), ratio);
