@@ -341,7 +341,6 @@ impl Hosts {
 
 /// What of a variant only runs with one receiver.
 fn for_one_receiver(variant: &Variant) -> Option<&'static str> {
-    let observe = &variant.observe;
     let serves_xdp = variant.serve.own().is_some_and(|own| own.options.bypasses_stack());
     let sends = variant.load.own().and_then(|own| own.options.engine);
     let found = [
@@ -351,10 +350,10 @@ fn for_one_receiver(variant: &Variant) -> Option<&'static str> {
         (variant.serve.is_external(), "a serve.command"),
         (variant.background.victim.is_some(), "a background.victim"),
         (!variant.background.victim_command.is_empty(), "a background.victim_command"),
-        (observe.steal, "observe.steal"),
-        (observe.trace, "observe.trace"),
     ];
-    found.into_iter().find_map(|(is_there, what)| is_there.then_some(what))
+    let observers = variant.observe.observers().into_iter();
+    let observers = observers.map(|(on, key)| (on == OnHosts::Receivers, key));
+    found.into_iter().chain(observers).find_map(|(is_there, what)| is_there.then_some(what))
 }
 
 /// The shape of the host with the fewest CPUs.

@@ -263,7 +263,8 @@ fn describe(variant: &Variant) -> Vec<String> {
     }
     lines.push(format!("  $ {}", command_line(&variant.serve)));
     lines.push(format!("  $ {}", command_line(&variant.load)));
-    let observers = variant.observe.names();
+    let observers = variant.observe.observers().into_iter();
+    let observers: Vec<_> = observers.filter_map(|(_, key)| key.strip_prefix("observe.")).collect();
     if !observers.is_empty() {
         lines.push(format!("  observed by BPF programs: {}", observers.join(", ")));
     }

@@ -57,7 +57,7 @@ impl Hosts {
 }
 
 fn try_there(host: &ConnectedHost, wanted: Observe) -> Result<(), LabError> {
-    if !(wanted.drops || wanted.steal || wanted.trace) {
+    if wanted.observers().is_empty() {
         return Ok(());
     }
     let tried: Result<Value, _> = ask(&host.client, ObserveAsk::Try { wanted }, PROMPT);

@@ -59,21 +59,19 @@ impl RootNeeds {
 /// Keys of a variant that need root, and on which hosts; without the settings of hosts.
 fn keys(variant: &Variant) -> Vec<(OnHosts, &'static str)> {
     use OnHosts::{All, Receivers, Senders};
-    let (observe, background) = (&variant.observe, &variant.background);
+    let background = &variant.background;
     let serves_xdp = variant.serve.own().is_some_and(|own| own.options.bypasses_stack());
     let sends_xdp = variant.load.own().is_some_and(|own| own.options.bypasses_stack());
     let is_real_time = matches!(background.sched, SchedClass::Fifo(_) | SchedClass::RoundRobin(_));
     let all = [
-        (observe.drops, All, "observe.drops"),
-        (observe.steal, Receivers, "observe.steal"),
-        (observe.trace, Receivers, "observe.trace"),
         (variant.lab.awake, All, "lab.awake"),
         (background.nice < 0, background.on.clone(), "background.nice"),
         (is_real_time, background.on.clone(), "background.sched"),
         (serves_xdp, Receivers, "serve.engine"),
         (sends_xdp, Senders, "load.engine"),
     ];
-    all.into_iter().filter(|(is_set, ..)| *is_set).map(|(_, on, key)| (on, key)).collect()
+    let all = all.into_iter().filter(|(is_set, ..)| *is_set).map(|(_, on, key)| (on, key));
+    all.chain(variant.observe.observers()).collect()
 }
 
 #[cfg(test)]

@@ -105,10 +105,15 @@ impl Variant {
 }
 
 impl Observe {
-    /// The observers in BPF, by their keys.
-    pub fn names(&self) -> Vec<&'static str> {
-        let all = [("drops", self.drops), ("steal", self.steal), ("trace", self.trace)];
-        all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect()
+    /// The observers in BPF that are on: on which hosts each runs, as root, and its key. Those of receivers need just one.
+    pub fn observers(&self) -> Vec<(OnHosts, &'static str)> {
+        let Self { sample_interval: _, drops, steal, irq_entry: _, trace } = *self;
+        let all = [
+            (drops, OnHosts::All, "observe.drops"),
+            (steal, OnHosts::Receivers, "observe.steal"),
+            (trace, OnHosts::Receivers, "observe.trace"),
+        ];
+        all.into_iter().filter(|(is_on, ..)| *is_on).map(|(_, on, key)| (on, key)).collect()
     }
 }
 

@@ -40,7 +40,7 @@ impl RemoteObservers {
         calibration: Option<&IrqCalibration>,
     ) -> Result<Box<dyn Observing>, LabError> {
         let wanted = &variant.observe;
-        if !(wanted.drops || wanted.steal || wanted.trace) {
+        if wanted.observers().is_empty() {
             return Ok(Box::new(Observers::default()));
         }
         let seeing = if hosts.share_a_clock { 1 } else { hosts.receivers.len() };
@@ -130,11 +130,11 @@ impl Observing for RemoteObservers {
     fn close(&mut self, _: Sides<'_>, seen: &mut Observed) -> Result<(), LabError> {
         if let Some(window) = self.window.take() {
             let found = self.here(window.wait(AFTER_WINDOW)?);
-            seen.stolen = found.stolen;
-            seen.traced = found.traced;
-            seen.warnings.extend(found.warnings);
+            let Observed { reasons: _, stolen, traced, warnings, faults, by_receiver: _ } = found;
+            (seen.stolen, seen.traced) = (stolen, traced);
+            seen.warnings.extend(warnings);
             let alias = self.receivers.first().map_or("", |first| first.alias());
-            seen.faults.extend(found.faults.iter().map(|fault| format!("{alias}: {fault}")));
+            seen.faults.extend(faults.iter().map(|fault| format!("{alias}: {fault}")));
         }
         Ok(())
     }
