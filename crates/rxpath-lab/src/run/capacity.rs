@@ -78,7 +78,7 @@ impl CapacityOptions {
     #[must_use]
     pub fn rfc2544() -> Self {
         Self {
-            objectives: Objectives { loss_ratio: 0.0, latency: None },
+            objectives: Objectives { loss_ratio: 0.0, ..Objectives::default() },
             goal: SearchGoal { final_s: 60.0, sum_s: 60.0, exceed_ratio: 0.0, width_ratio: 0.01 },
             fresh: 0,
             most: None,

@@ -38,12 +38,11 @@ pub(super) fn record(
         regular: bounds.is_regular,
         ended: ended.unwrap_or_default(),
         goal: CapacityGoal {
-            loss_ratio: ask.objectives.loss_ratio,
-            latency: ask.objectives.latency.map(|latency| latency.to_string()),
             final_trial_s: goal.final_s,
             duration_sum_s: goal.sum_s,
             exceed_ratio: goal.exceed_ratio,
             width_ratio: goal.width_ratio,
+            ..ask.objectives.recorded()
         },
         fresh: bounds
             .fresh
