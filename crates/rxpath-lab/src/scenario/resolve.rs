@@ -90,7 +90,7 @@ fn resolve_variant(
     let merged = lay(base, &made.over);
     let mut reader = Reader::placed(merged.clone(), places)?;
     // With the keys of the lab's link, which are taken out between hosts.
-    let placed = reader.settings.clone();
+    let with_link = reader.settings.clone();
     let mut topology = reader.section::<Place>()?.kind;
     let mut tune = reader.tune()?;
     let mut link_keys = BTreeSet::new();
@@ -108,7 +108,7 @@ fn resolve_variant(
     let start_multiple = reader.start_multiple();
     let (serve, load) = reader.workloads()?;
     check::variant(&mut reader, topology, &lab)?;
-    let settings = differences(base, &merged, &placed, &made.over);
+    let settings = differences(base, &merged, &with_link, &made.over);
     let written = |key: &'static str| Some((key, merged.get(key)?.value.as_str()?.to_owned()));
     let written_cpus = ["load.cpu", "serve.cpu", "background.cpus"];
     let written_cpus = written_cpus.into_iter().filter_map(written).into_map();
