@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rxpath_core::Log2;
 use rxpath_core::measured::NapiPolls;
+use rxpath_core::{Log2, SortFew};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::identity::network_namespace;
 use rxpath_host::read::netlink::netdev::QueueKind;
@@ -61,7 +61,7 @@ pub fn devices(napis: &[NapiPolls]) -> Vec<DevicePolls> {
             DevicePolls { napis_count: ids.len() as u64, ..row }
         })
         .collect();
-    rows.sort_by_key(|row| (std::cmp::Reverse(row.packets), row.netns, row.ifindex));
+    rows.sort_few_by_key(|row| (std::cmp::Reverse(row.packets), row.netns, row.ifindex));
     rows
 }
 

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
+use rxpath_core::SortFew;
 use rxpath_host::{HostError, Root};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -200,7 +201,7 @@ impl Drops {
         for drop in &mut drops {
             drop.processes = owners.get(&drop.socket_inode).cloned().unwrap_or_default();
         }
-        drops.sort_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.place.cmp(&b.place)));
+        drops.sort_few_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.place.cmp(&b.place)));
         Ok(drops)
     }
 }

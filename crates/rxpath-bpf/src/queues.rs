@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rxpath_core::SortFew;
 use rxpath_host::lab::netns;
 use rxpath_host::write::sched;
 use rxpath_host::{HostError, Root};
@@ -181,7 +182,7 @@ impl SocketQueues {
         }
         let full =
             |socket: &SocketQueue| socket.max_bytes as f64 / socket.limit_bytes.max(1) as f64;
-        sockets.sort_by(|a, b| full(b).total_cmp(&full(a)).then(a.port.cmp(&b.port)));
+        sockets.sort_few_by(|a, b| full(b).total_cmp(&full(a)).then(a.port.cmp(&b.port)));
         let (udp, tcp) = (self.shared.udp.count(), self.shared.tcp.count());
         let cpu = Duration::from_nanos(self.shared.cpu_ns.load(Ordering::Relaxed));
         Ok(Waited { sockets, looks_count: udp, tcp_looks_count: tcp, cpu })

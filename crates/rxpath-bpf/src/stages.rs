@@ -6,6 +6,7 @@ mod row;
 
 use std::time::{Duration, Instant};
 
+use rxpath_core::SortFew;
 use rxpath_core::measured::{ProbeCost, StageName, StageTimes};
 use rxpath_host::{HostError, Root};
 
@@ -329,7 +330,7 @@ impl Stages {
         let oldest_ns = unread.iter().filter_map(Unread::oldest_ns).min();
         stages[1].longest_unread_ns = oldest_ns.map_or(0, |ns| monotonic_ns().saturating_sub(ns));
         for stage in &mut stages {
-            stage.outliers.sort_by_key(|outlier| std::cmp::Reverse(outlier.latency_ns));
+            stage.outliers.sort_few_by_key(|outlier| std::cmp::Reverse(outlier.latency_ns));
         }
         Ok(stages.into())
     }

@@ -1,5 +1,6 @@
 //! Which claim becomes the verdict, its confidence, and what is said of the other claims.
 
+use rxpath_core::SortFew;
 use rxpath_record::verdict::{Confidence, DiagnosisVerdict, EvidenceLine, Stage};
 
 use crate::claim::Claim;
@@ -13,7 +14,7 @@ use crate::view::View;
 /// The verdict from all claims: the largest loss decides; without a loss, the first rule that claimed; at last `rest`.
 pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> DiagnosisVerdict {
     // A stable sort: equal losses keep the order of the rules.
-    claims.sort_by_key(|claim| std::cmp::Reverse(claim.lost_packets));
+    claims.sort_few_by_key(|claim| std::cmp::Reverse(claim.lost_packets));
     let first = match claims.first() {
         Some(claim) if claim.lost_packets >= rest.lost_packets => claims.remove(0),
         _ => rest,

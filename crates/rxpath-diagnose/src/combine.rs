@@ -5,6 +5,7 @@
 //! Anything else leaves the question open, and the verdict says why. Trials of equal settings differ by a few percent, so
 //! every pair must say the same.
 
+use rxpath_core::SortFew;
 use rxpath_record::evidence::{SoftirqPlace, WindowEvidence};
 use rxpath_record::verdict::{Confidence, DiagnosisVerdict, EvidenceLine, Stage};
 
@@ -34,7 +35,7 @@ pub struct TrialPair<'a> {
 /// (normal) make all three pairs show a rise of 10 % about once in 1,400 runs.
 pub fn combine(primary: &DiagnosisVerdict, pairs: &[TrialPair]) -> DiagnosisVerdict {
     let mut seen: Vec<Seen> = pairs.iter().map(Seen::new).collect();
-    seen.sort_by(|a, b| a.rise().total_cmp(&b.rise()));
+    seen.sort_few_by(|a, b| a.rise().total_cmp(&b.rise()));
     let Some(middle) = seen.get(seen.len() / 2) else { return primary.clone() };
     let (before, after) = (&middle.before, &middle.after);
     let rates = [rates_line(before, after), offered_line(before, after)];

@@ -2,6 +2,7 @@
 
 pub mod tcp;
 
+use rxpath_core::SortFew;
 use rxpath_core::number::si;
 use rxpath_record::ledger::{Drop, Place};
 use rxpath_record::verdict::EvidenceLine;
@@ -162,7 +163,7 @@ pub fn lossless(view: &View) -> EvidenceLine {
 /// Losses of a watched host too small to be a limit: place and counter.
 fn strays(view: &View) -> EvidenceLine {
     let mut drops: Vec<&Drop> = view.losses().filter(|drop| drop.packets > 0).collect();
-    drops.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(&b.counter)));
+    drops.sort_few_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(&b.counter)));
     let each = drops.iter().map(|drop| {
         let what = match view.of_any_protocol(drop.place) {
             Some(_) => format!("{} of any protocol", count(drop.packets)),

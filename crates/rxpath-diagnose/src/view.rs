@@ -6,6 +6,7 @@ mod possible;
 mod service;
 mod side;
 
+use rxpath_core::SortFew;
 use rxpath_record::evidence::{CpuUse, ProbedCpu, SocketUse, SoftirqPlace, WindowEvidence};
 use rxpath_record::ledger::{Drop, Place};
 
@@ -52,7 +53,7 @@ impl<'a> View<'a> {
         let readers = service::readers(evidence, services.first());
         let reader = SideThreads::new(&readers);
         let mut cpus: Vec<&CpuUse> = evidence.cpus.iter().collect();
-        cpus.sort_by(|a, b| {
+        cpus.sort_few_by(|a, b| {
             (a.cpu.cmp(&b.cpu))
                 .then(a.idle_ratio.total_cmp(&b.idle_ratio))
                 .then(a.softirq_ratio.total_cmp(&b.softirq_ratio))
@@ -61,7 +62,8 @@ impl<'a> View<'a> {
             Some(service) => service.sockets.clone(),
             None => evidence.sockets.iter().collect(),
         };
-        sockets.sort_by_key(|s| (s.index, s.delivered_packets, s.drops_packets, s.rcvbuf_bytes));
+        sockets
+            .sort_few_by_key(|s| (s.index, s.delivered_packets, s.drops_packets, s.rcvbuf_bytes));
         let mut softirq_cpus = match &evidence.softirq {
             SoftirqPlace::SenderCall => sender.cpus.clone(),
             SoftirqPlace::Rps { cpus }
@@ -147,7 +149,7 @@ impl<'a> View<'a> {
     pub fn drops_at(&self, place: Place) -> Vec<&'a Drop> {
         let mut found: Vec<&Drop> =
             self.losses().filter(|drop| drop.place == place && drop.packets > 0).collect();
-        found.sort_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(&b.counter)));
+        found.sort_few_by(|a, b| b.packets.cmp(&a.packets).then(a.counter.cmp(&b.counter)));
         found
     }
 

@@ -1,5 +1,6 @@
 //! What the exporter says of itself: its cost, its budget, and what it leaves out to keep that.
 
+use rxpath_core::SortFew;
 use rxpath_record::watch::{ProbeDutyCycle, WatchFrame, WindowTotals};
 
 use crate::failures::{OF_COUNTER, OF_DEVICE};
@@ -86,7 +87,7 @@ impl Families {
         let gaps = frame.gaps.keys().filter(|what| !BY_DESIGN.contains(&what.as_str()));
         let mut gaps: Vec<&String> = gaps.collect();
         // Those of which each device may have one come late, and those of each counter last.
-        gaps.sort_by_key(|what| [OF_COUNTER, OF_DEVICE].map(|of| what.starts_with(of)));
+        gaps.sort_few_by_key(|what| [OF_COUNTER, OF_DEVICE].map(|of| what.starts_with(of)));
         for what in gaps.into_iter().take(NOT_READ_MOST) {
             self.set(NOT_READ, &[what], 1.0);
         }

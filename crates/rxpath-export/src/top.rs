@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::IntoMap;
+use rxpath_core::{IntoMap, SortFew};
 
 /// For how long a key has little before its place may be given away: a service that idles between two peaks keeps its series.
 const LONG_S: f64 = 900.0;
@@ -61,7 +61,7 @@ impl<K: Clone + Ord> Top<K> {
             .filter(|(_, amount)| **amount > 0.0)
             .map(|(key, amount)| (key, *amount))
             .collect();
-        ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+        ranked.sort_few_by(|a, b| b.1.total_cmp(&a.1));
         self.rank(&ranked, window_s);
         let (mut admitted, mut removed, mut refused) = (Vec::new(), Vec::new(), 0);
         let mut waiting = BTreeMap::new();

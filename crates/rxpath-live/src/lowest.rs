@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use rxpath_core::SortFew;
 use rxpath_host::read::netlink::NetworkLink;
 
 /// Devices whose `IFLA_LINK` is the other end of a cable and no device below.
@@ -84,7 +85,7 @@ pub fn below<'a>(links: &'a [NetworkLink], name: &str) -> Vec<&'a NetworkLink> {
         open.extend(next);
     }
     found.retain(|link| link.name != name);
-    found.sort_by_key(|link| link.index);
+    found.sort_few_by_key(|link| link.index);
     found
 }
 

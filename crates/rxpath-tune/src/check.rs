@@ -1,6 +1,6 @@
 //! Asks every rule and orders what they say.
 
-use rxpath_core::Warning;
+use rxpath_core::{SortFew, Warning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -115,7 +115,7 @@ pub fn check(ask: &Ask<'_>) -> Report {
         }
     }
     // Stable: findings of equal weight stay in the order of the receive path.
-    report.findings.sort_by_key(|one| std::cmp::Reverse((one.severity, one.effect_size)));
+    report.findings.sort_few_by_key(|one| std::cmp::Reverse((one.severity, one.effect_size)));
     report
 }
 

@@ -15,7 +15,7 @@ pub use report::{Bad, HostReport, Ids, parse};
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Warning;
+use rxpath_core::{SortFew, Warning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -146,7 +146,7 @@ impl Fleet {
 
     /// What they say together; the same for the same reports, in whatever order they came.
     pub fn summary(mut self) -> Summary {
-        self.hosts.sort_by(|a, b| a.0.cmp(&b.0));
+        self.hosts.sort_few_by(|a, b| a.0.cmp(&b.0));
         self.bad.sort_unstable();
         let mut goals: BTreeMap<String, u64> = BTreeMap::new();
         for (_, host) in &self.hosts {
@@ -195,7 +195,7 @@ fn common(hosts: &[(String, HostReport)]) -> Vec<CommonFinding> {
         }
     }
     let mut all: Vec<CommonFinding> = seen.into_values().map(|(one, _)| one).collect();
-    all.sort_by_key(|one| std::cmp::Reverse((one.hosts_count, one.severity, one.effect_size)));
+    all.sort_few_by_key(|one| std::cmp::Reverse((one.hosts_count, one.severity, one.effect_size)));
     all
 }
 

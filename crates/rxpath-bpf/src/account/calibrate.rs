@@ -20,8 +20,8 @@ mod threads;
 
 use std::time::Duration;
 
-use rxpath_core::CpuList;
 use rxpath_core::measured::CalibrationPoint;
+use rxpath_core::{CpuList, SortFew};
 use rxpath_host::read::procfs::stat::Ticks;
 use rxpath_host::read::thread;
 use rxpath_host::read::topology::{self, Distance};
@@ -207,7 +207,7 @@ fn points(
     if !points.is_empty() {
         points.extend(middle(&ambient, plan.rounds));
     }
-    points.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+    points.sort_few_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
     Ok(points)
 }
 

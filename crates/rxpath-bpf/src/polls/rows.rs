@@ -1,6 +1,7 @@
 //! The rows of polls in the maps of an object: of the probe of polls, or of the account of a live view, whose programs count
 //! both (`bpf/polling.h`).
 
+use rxpath_core::SortFew;
 use rxpath_core::measured::IrqLine;
 use rxpath_host::{HostError, Root};
 
@@ -93,11 +94,11 @@ impl PollRows {
         let others = loaded.entries(NAPIS.name)?;
         napis.extend(others.iter().map(|(key, value)| napi(key, value)));
         napis.retain(|napi| seen(napi.cpu));
-        napis.sort_by_key(|napi| (std::cmp::Reverse(napi.packets), napi.cpu, napi.napi_id));
+        napis.sort_few_by_key(|napi| (std::cmp::Reverse(napi.packets), napi.cpu, napi.napi_id));
         let irqs = loaded.entries(LINES.name)?;
         let mut irqs: Vec<IrqLine> = irqs.iter().map(|(key, value)| irq(key, value)).collect();
         irqs.retain(|irq| seen(irq.cpu));
-        irqs.sort_by_key(|irq| (std::cmp::Reverse(irq.interrupts_count), irq.cpu, irq.irq));
+        irqs.sort_few_by_key(|irq| (std::cmp::Reverse(irq.interrupts_count), irq.cpu, irq.irq));
         Ok(PollsReading { cpus, napis, irqs })
     }
 

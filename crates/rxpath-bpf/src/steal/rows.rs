@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{TakenFor, TaskTaken, TickTimes};
-use rxpath_core::Division;
 use rxpath_core::measured::{CpuBreakdown, TakenBy, TaskKind, TaskTime};
+use rxpath_core::{Division, SortFew};
 
 use crate::account::Reading;
 use crate::account::calibrate::IrqCalibration;
@@ -164,7 +164,7 @@ impl<'a> StealRows<'a> {
     pub fn tasks(&self) -> Vec<TaskTaken> {
         let of = |key: &TaskKey| (key.pid, key.start_ns);
         let mut rows: Vec<&ChargedTask> = self.window.tasks.iter().collect();
-        rows.sort_by_key(|row| (of(&row.key), row.key.cpu));
+        rows.sort_few_by_key(|row| (of(&row.key), row.key.cpu));
         let each = rows.chunk_by(|a, b| of(&a.key) == of(&b.key));
         // In the order of their pids: a table of thousands of tasks would take twice their memory.
         let mut tasks: Vec<TaskTaken> = each.filter_map(|rows| self.task(rows)).collect();
@@ -205,7 +205,7 @@ impl<'a> StealRows<'a> {
         }
         let theft =
             |task: &TaskTime| if task.kind == TaskKind::Idle { 0.0 } else { task.time.taken_s() };
-        tasks.sort_by(|TaskTaken { row: a, .. }, TaskTaken { row: b, .. }| {
+        tasks.sort_few_by(|TaskTaken { row: a, .. }, TaskTaken { row: b, .. }| {
             theft(b).total_cmp(&theft(a)).then(b.time.on_cpu_s.total_cmp(&a.time.on_cpu_s))
         });
         tasks
@@ -228,7 +228,7 @@ pub fn merge(taken: &mut Vec<TakenBy>) {
             None => merged.push(one),
         }
     }
-    merged.sort_by(|a, b| b.net_s.total_cmp(&a.net_s));
+    merged.sort_few_by(|a, b| b.net_s.total_cmp(&a.net_s));
     *taken = merged;
 }
 
@@ -250,7 +250,7 @@ pub fn merge_flows(flows: &mut Vec<TakenFor>, time: &Division) {
         let share = flow.packets_seen_count as f64 / all.max(1) as f64;
         flow.net_s_estimated = share * (time.net_rx_s + time.mixed_softirq_s);
     }
-    merged.sort_by(|a, b| {
+    merged.sort_few_by(|a, b| {
         b.packets_seen_count.cmp(&a.packets_seen_count).then((a.to, a.port).cmp(&(b.to, b.port)))
     });
     *flows = merged;

@@ -1,5 +1,6 @@
 //! TCP's numbers of a watched host, shared by several rules.
 
+use rxpath_core::SortFew;
 use rxpath_core::number::si;
 use rxpath_record::evidence::{SocketOwner, TcpService, TcpUse, ThreadUse};
 use rxpath_record::verdict::EvidenceLine;
@@ -116,7 +117,7 @@ pub fn summary(view: &View) -> Option<EvidenceLine> {
 pub fn services(view: &View) -> Option<EvidenceLine> {
     let tcp = view.raw.tcp.as_ref()?;
     let mut all: Vec<&TcpService> = tcp.services.iter().collect();
-    all.sort_by(|a, b| b.received_bytes.cmp(&a.received_bytes).then(a.address.cmp(&b.address)));
+    all.sort_few_by(|a, b| b.received_bytes.cmp(&a.received_bytes).then(a.address.cmp(&b.address)));
     let each = all.iter().take(super::SERVICES).map(|one| {
         let ran = busiest(one).map_or_else(String::new, |thread| {
             let lead = crate::view::lead(thread);

@@ -1,5 +1,6 @@
 //! Losses that are only possible: within the bounds of counters that have the packets of other programs too.
 
+use rxpath_core::SortFew;
 use rxpath_record::ledger::Drop;
 
 use super::View;
@@ -14,7 +15,7 @@ impl<'a> View<'a> {
             bounded.filter(|(drop, most)| self.is_loss_at(drop.place, *most)).collect();
         // Of equals, the order of the list does not decide.
         let key = |&(drop, most): &(&'a Drop, u64)| (most, drop.place);
-        large.sort_by(|a, b| key(b).cmp(&key(a)).then_with(|| b.0.counter.cmp(&a.0.counter)));
+        large.sort_few_by(|a, b| key(b).cmp(&key(a)).then_with(|| b.0.counter.cmp(&a.0.counter)));
         large
     }
 }

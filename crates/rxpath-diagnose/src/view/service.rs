@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use rxpath_core::SortFew;
 use rxpath_record::evidence::{SocketOwner, SocketUse, ThreadUse, WindowEvidence};
 
 use super::side::{ThreadSaturation, lead};
@@ -63,12 +64,12 @@ pub fn that_dropped(evidence: &WindowEvidence) -> Vec<Service<'_>> {
         by_local.entry(&socket.local).or_default().push(socket);
     }
     let all = by_local.into_iter().map(|(local, mut sockets)| {
-        sockets.sort_by_key(|socket| socket.index);
+        sockets.sort_few_by_key(|socket| socket.index);
         Service { local, sockets }
     });
     let mut dropping: Vec<Service> = all.filter(|service| service.drops() > 0).collect();
     // A stable sort: equal ones stay in the order of their addresses.
-    dropping.sort_by_key(|service| std::cmp::Reverse(service.drops()));
+    dropping.sort_few_by_key(|service| std::cmp::Reverse(service.drops()));
     dropping
 }
 
@@ -157,7 +158,7 @@ pub fn unsure(threads: &[&ThreadUse], sockets: &[&SocketUse]) -> Option<Unsure> 
     };
     let more = by_pid.into_iter().filter(|(pid, threads)| threads.len() > held(*pid));
     let (pid, mut threads) = more.max_by_key(|(pid, threads)| (threads.len(), -pid))?;
-    threads.sort_by_key(|thread| thread.tid);
+    threads.sort_few_by_key(|thread| thread.tid);
     let paces: Vec<ThreadSaturation> = threads.iter().map(|thread| lead(thread).pace()).collect();
     let each = threads.iter().map(|thread| {
         let lead = lead(thread);

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use rxpath_core::SortFew;
 use serde::{Deserialize, Serialize};
 
 use super::settings::UnreadJournals;
@@ -64,7 +65,7 @@ pub fn copies(exe: &Path) -> Vec<Leftover> {
             Some(if is_used { Leftover::InUse { hash } } else { Leftover::Copy { hash, bytes } })
         })
         .collect();
-    found.sort_by_key(|one| format!("{one:?}"));
+    found.sort_few_by_key(|one| format!("{one:?}"));
     let hash = hash.to_string_lossy().into_owned();
     found.insert(0, Leftover::Own { dir: dir.to_owned(), hash });
     found

@@ -1,5 +1,6 @@
 //! Which device carries the control connection: whether control and load share a link decides what a late answer means.
 
+use rxpath_core::SortFew;
 use rxpath_host::Root;
 use rxpath_host::read::session;
 
@@ -17,7 +18,7 @@ pub fn control_devices() -> Vec<String> {
 /// All of them, the first one first.
 fn in_order(first: Option<String>, all: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut all: Vec<String> = all.into_iter().collect();
-    all.sort_by_key(|device| Some(device) != first.as_ref());
+    all.sort_few_by_key(|device| Some(device) != first.as_ref());
     all
 }
 

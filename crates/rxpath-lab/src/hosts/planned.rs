@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use rxpath_core::PathSide;
+use rxpath_core::{PathSide, SortFew};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -154,7 +154,7 @@ fn changes<'a>(
             all.push(change(name, value, &variant.name, alone.as_ref().unwrap_or(&together)));
         }
     }
-    all.sort_by(|one, other| (&one.name, &one.value).cmp(&(&other.name, &other.value)));
+    all.sort_few_by(|one, other| (&one.name, &one.value).cmp(&(&other.name, &other.value)));
     Ok(all)
 }
 

@@ -5,7 +5,7 @@ mod fit;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rxpath_core::{IntoMap, Warning};
+use rxpath_core::{IntoMap, SortFew, Warning};
 use rxpath_model::calibration::Calibration;
 use rxpath_record::manifest::{Manifest, Trial};
 use rxpath_record::prediction::{Predicted, Prediction};
@@ -195,7 +195,7 @@ fn baselines(rows: &mut [ValidatedVariant]) {
     let best = rows.iter().map(goodput).fold(0.0, f64::max);
     let mut by_rate: Vec<(f64, f64)> =
         rows.iter().map(|row| (row.offered_pps, row.measured_loss[0])).collect();
-    by_rate.sort_by(|a, b| a.0.total_cmp(&b.0));
+    by_rate.sort_few_by(|a, b| a.0.total_cmp(&b.0));
     for row in rows {
         row.best_goodput_loss = (1.0 - best / row.offered_pps.max(1.0)).max(0.0);
         let below = by_rate.iter().rev().find(|(rate, _)| *rate < row.offered_pps * 0.999);
@@ -215,7 +215,7 @@ fn knee(
     }
     let mut by_rate: Vec<(f64, f64)> =
         rows.iter().map(|row| (row.offered_pps, row.measured_loss[0])).collect();
-    by_rate.sort_by(|a, b| a.0.total_cmp(&b.0));
+    by_rate.sort_few_by(|a, b| a.0.total_cmp(&b.0));
     let over = by_rate.iter().position(|(_, loss)| *loss > KNEE_LOSS).filter(|at| *at > 0)?;
     let ((low, loss_low), (high, loss_high)) = (by_rate[over - 1], by_rate[over]);
     let measured_pps = low + (high - low) * (KNEE_LOSS - loss_low) / (loss_high - loss_low);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rxpath_core::SortFew;
 use rxpath_core::number::grouped;
 use rxpath_core::units::si;
 use rxpath_record::capacity::Capacity;
@@ -70,7 +71,7 @@ fn sender_limit(manifest: &Manifest) -> Option<String> {
     let names: BTreeSet<&str> = manifest.trials.iter().map(|it| it.variant.as_str()).collect();
     let mut counted: Vec<&Trial> =
         names.into_iter().flat_map(|name| manifest.counted(name)).collect();
-    counted.sort_by_key(|trial| trial.trial);
+    counted.sort_few_by_key(|trial| trial.trial);
     let of = |trial: &&Trial| {
         let limit = trial.warnings.iter().find(|warning| warning.code == SENDER_LIMIT)?;
         Some((trial.variant.clone(), limit.text.clone()))

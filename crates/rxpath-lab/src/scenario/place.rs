@@ -7,7 +7,7 @@
 //! left on the sender's, where it runs on a veth without RPS. A victim takes the softirq's core or, where there are two
 //! cores, the one that is not the sender's; the receiver next to it then shares the sender's.
 
-use rxpath_core::{CpuList, Warning};
+use rxpath_core::{CpuList, SortFew, Warning};
 
 use super::cpus::{CpuExpr, CpuItem, Relation, Role};
 use super::host_shape::{CpuShape, HostShape};
@@ -44,7 +44,7 @@ impl<'a> Places<'a> {
     pub fn new(host: &'a HostShape) -> Self {
         let usable = host.cpus.iter().filter(|cpu| cpu.allowed);
         let mut pool: Vec<CpuShape> = usable.copied().collect();
-        pool.sort_by_key(|cpu| cpu.cpu);
+        pool.sort_few_by_key(|cpu| cpu.cpu);
         let is_near = |cpu: &&CpuShape| Some(cpu.node) == host.card_node;
         if let Some(first) = pool.iter().find(is_near).or(pool.first()).copied() {
             let thread = |cpu: &CpuShape| {
@@ -53,7 +53,7 @@ impl<'a> Places<'a> {
             let far = |cpu: &CpuShape| (cpu.node != first.node, cpu.l3 != first.l3);
             let keys: Vec<_> = pool.iter().map(|cpu| (thread(cpu), far(cpu), cpu.cpu)).collect();
             let mut order: Vec<usize> = (0..pool.len()).collect();
-            order.sort_by_key(|index| keys[*index]);
+            order.sort_few_by_key(|index| keys[*index]);
             pool = order.into_iter().map(|index| pool[index]).collect();
         }
         Self { host, pool, sender: None, may_change: false, aliases: Some(&[]) }

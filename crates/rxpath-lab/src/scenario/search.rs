@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Nanos;
 use rxpath_core::units::ParseUnitError;
+use rxpath_core::{Nanos, SortFew};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ impl WrittenSearch {
             axes.push((SearchAxis { name, values: vec![sets] }, place));
         }
         // In the order of the file.
-        axes.sort_by_key(|(_, place)| at.offset(place));
+        axes.sort_few_by_key(|(_, place)| at.offset(place));
         for (axis, place) in &axes {
             axis.check(file, &at.at(place))?;
         }

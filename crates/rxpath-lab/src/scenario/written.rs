@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rxpath_core::SortFew;
 use rxpath_record::axes::Axes;
 use rxpath_record::comparison::Published;
 use rxpath_record::metric::METRICS;
@@ -194,7 +195,7 @@ impl ScenarioFile {
     fn read_sweep(&mut self, table: &Table, positions: &Positions<'_>) -> Result<(), FileError> {
         let mut flat = leaves(table);
         // In the order of the file.
-        flat.sort_by_key(|(name, _)| positions.offset(&format!("sweep.{name}")));
+        flat.sort_few_by_key(|(name, _)| positions.offset(&format!("sweep.{name}")));
         for (name, value) in flat {
             self.sweep.push(axis(&name, value, &positions.at(&format!("sweep.{name}")))?);
         }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_core::PathSide;
+use rxpath_core::{PathSide, SortFew};
 use rxpath_record::verdict::Stage;
 use rxpath_tune::auto::{Candidate, Prior, Risk, array};
 use rxpath_tune::plan::{LeftOut, NoStep};
@@ -73,7 +73,7 @@ impl CandidateSource<'_> {
                 Err(why) => chosen.left_out.push(LeftOut::new(name, why)),
             }
         }
-        chosen.candidates.sort_by(|a, b| b.prior.weight().total_cmp(&a.prior.weight()));
+        chosen.candidates.sort_few_by(|a, b| b.prior.weight().total_cmp(&a.prior.weight()));
         chosen.agree();
         Ok(chosen)
     }

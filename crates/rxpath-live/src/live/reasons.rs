@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_bpf::drops::{Drops, SkbDrop};
 use rxpath_bpf::filter::Filter;
-use rxpath_core::PathSide;
+use rxpath_core::{PathSide, SortFew};
 use rxpath_host::read::identity::network_namespace;
 use rxpath_record::ledger::DropReason;
 
@@ -61,7 +61,7 @@ fn since(begun: Option<&Counts>, now: Counts) -> Result<Vec<DropReason>, String>
         DropReason { side: PathSide::Machine.to_string(), reason, place, device, port, packets }
     });
     let mut all: Vec<DropReason> = since.filter(|row| row.packets > 0).collect();
-    all.sort_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.reason.cmp(&b.reason)));
+    all.sort_few_by(|a, b| b.packets.cmp(&a.packets).then_with(|| a.reason.cmp(&b.reason)));
     Ok(all)
 }
 

@@ -5,7 +5,7 @@ mod services;
 
 use std::collections::BTreeMap;
 
-use rxpath_core::IntoMap;
+use rxpath_core::{IntoMap, SortFew};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::netlink::TcpSocket;
 use rxpath_record::evidence::{Listener, TcpUse};
@@ -101,7 +101,7 @@ fn full_listeners(read: &Read<'_>) -> Vec<Listener> {
     let of_asked = |socket: &&TcpSocket| covers.as_ref().is_none_or(|covers| covers(socket));
     let now = read.around[1].listeners.iter().filter(of_asked);
     let mut listeners: Vec<Listener> = now.map(one).filter(full).collect();
-    listeners.sort_by(|a, b| {
+    listeners.sort_few_by(|a, b| {
         let drops = b.drops_count.cmp(&a.drops_count);
         drops.then(b.waiting_max_count.cmp(&a.waiting_max_count)).then(a.local.cmp(&b.local))
     });

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use rxpath_bpf::drops::SkbDrop;
-use rxpath_core::PathSide;
 use rxpath_core::number::si;
+use rxpath_core::{PathSide, SortFew};
 use rxpath_host::read::identity::network_namespace;
 use rxpath_record::evidence::{AnyProtocol, WindowEvidence};
 use rxpath_record::ledger::{DropReason, Place};
@@ -111,7 +111,7 @@ pub(super) fn at_sockets(window: &Window<'_>) -> Lost {
 /// In words, the most first.
 pub(super) fn note(lost: &Lost) -> String {
     let mut lost: Vec<_> = lost.iter().collect();
-    lost.sort_by(|a, b| b.2.total_cmp(&a.2));
+    lost.sort_few_by(|a, b| b.2.total_cmp(&a.2));
     let words: Vec<String> =
         lost.iter().map(|(_, reason, pps)| format!("{reason} {}/s", si(*pps))).collect();
     words.join(", ")

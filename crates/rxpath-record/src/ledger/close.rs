@@ -1,5 +1,7 @@
 //! Puts the terms together: contradictions, bounds, the sum, the notes.
 
+use rxpath_core::SortFew;
+
 use super::foreign::foreign_at_both_ends;
 use super::prelude::*;
 use super::{
@@ -61,7 +63,7 @@ impl Ledger {
             _ => {}
         }
         let mut drops: Vec<_> = terms.into_iter().filter_map(Term::into_drop).collect();
-        drops.sort_by_key(|drop| drop.place);
+        drops.sort_few_by_key(|drop| drop.place);
         notes.extend(wire::counted_there(moved));
         Self {
             offered_packets: input.sender.offered_packets,

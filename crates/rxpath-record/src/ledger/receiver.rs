@@ -3,6 +3,8 @@
 //! Its own counters show what was lost on its host. What the senders and the network lost is counted for all receivers
 //! together: each gets a share of it by what is missing there.
 
+use rxpath_core::SortFew;
+
 use super::prelude::*;
 use super::segments::{self, SegmentInput};
 use super::{Drop, Ledger, PacketBounds, interval};
@@ -28,7 +30,7 @@ impl Ledger {
         let more = interval::room(shared.iter().map(|drop| drop.room()));
         let limit = rest.max(0).unsigned_abs();
         drops.extend(shares(&shared, limit.min(before.unsigned_abs()), Some(limit)));
-        drops.sort_by_key(|drop| drop.place);
+        drops.sort_few_by_key(|drop| drop.place);
         // Within what may have been lost before, nothing tells whose it was. Its shares may be those of other receivers.
         let open = match more {
             _ if rest <= 0 => room.map(|room| (rest, room, raised)),
@@ -71,7 +73,7 @@ impl Ledger {
             end.most_packets = end.most_packets.map(|most| most.saturating_add(share));
         }
         own.drops.extend(shares(&shared, share, None));
-        own.drops.sort_by_key(|drop| drop.place);
+        own.drops.sort_few_by_key(|drop| drop.place);
         if elsewhere > 0 {
             let note = "segments lost elsewhere are not counted per receiver: each has a share of them by what arrived there";
             own.notes.push(note.to_owned());

@@ -15,6 +15,8 @@
 mod notes;
 mod others;
 
+use rxpath_core::SortFew;
+
 pub use self::others::{OwnSegments, SocketSegments};
 
 use self::notes::{bounds, gaps};
@@ -112,7 +114,7 @@ impl Ledger {
             others.leave_open(&mut ledger, input.own, &terms);
         }
         ledger.drops = terms.into_iter().filter_map(Term::into_drop).collect();
-        ledger.drops.sort_by_key(|drop| drop.place);
+        ledger.drops.sort_few_by_key(|drop| drop.place);
         ledger
     }
 }

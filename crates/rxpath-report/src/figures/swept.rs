@@ -1,5 +1,6 @@
 //! A setting that has a number in several variants: the metrics over it, as such experiments are published.
 
+use rxpath_core::SortFew;
 use rxpath_record::manifest::{Metric, VariantSummary};
 use rxpath_record::metric;
 
@@ -67,7 +68,7 @@ fn swept(variants: &[VariantSummary]) -> Option<Swept<'_>> {
         .iter()
         .filter_map(|variant| Some((only(variant).filter(|(own, _)| own == key)?.1, variant)))
         .collect();
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points.sort_few_by(|a, b| a.0.total_cmp(&b.0));
     (points.len() >= FEWEST).then_some(Swept { key, points })
 }
 

@@ -1,6 +1,7 @@
 //! After the arrays: candidates that disturb, the confirmation, each setting's own contribution, and the result.
 
 use rand::seq::SliceRandom;
+use rxpath_core::SortFew;
 use rxpath_stats::Looks;
 use rxpath_stats::paired::{EffectEstimate, Paired};
 use rxpath_stats::student::two_sided;
@@ -69,7 +70,7 @@ impl Searching<'_> {
     fn slow(&mut self) -> Result<(), Unmade> {
         let slow = |at: &usize| self.plan.candidates[*at].risk.is_slow();
         let mut slow: Vec<usize> = self.in_state(&State::Open).into_iter().filter(slow).collect();
-        slow.sort_by(|a, b| {
+        slow.sort_few_by(|a, b| {
             let weight = |at: &usize| self.plan.candidates[*at].prior.weight();
             weight(b).total_cmp(&weight(a))
         });
@@ -243,7 +244,7 @@ impl Searching<'_> {
         let kept = all().filter_map(|(at, candidate)| self.kept(at, candidate)).collect();
         let mut dropped: Vec<Dropped> =
             all().filter_map(|(at, candidate)| self.dropped(at, candidate)).collect();
-        dropped.sort_by(|a, b| {
+        dropped.sort_few_by(|a, b| {
             let size = |it: &Dropped| it.effect.map_or(0.0, |it| self.plan.sign * it.ratio.ln());
             size(b).total_cmp(&size(a))
         });

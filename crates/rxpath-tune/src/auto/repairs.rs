@@ -4,6 +4,8 @@
 //! another candidate is on that makes up for it: RPS to the reader's CPU costs half of the rate, and nothing more where
 //! interrupts are deferred. Who searches wants to know what is wrong at the start, so these few are compared with it.
 
+use rxpath_core::SortFew;
+
 use super::keeping::Unmade;
 use super::measure::Phase;
 use super::pairs::{Ask, Pairs, Shown};
@@ -25,7 +27,7 @@ impl Searching<'_> {
     pub(super) fn repairs(&mut self) -> Result<Vec<usize>, Unmade> {
         let mut all: Vec<usize> = (0..self.state.len()).filter(|at| self.may_repair(*at)).collect();
         let weight = |at: &usize| self.plan.candidates[*at].prior.weight();
-        all.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+        all.sort_few_by(|a, b| weight(b).total_cmp(&weight(a)));
         // What is proven already keeps most of the pairs that confirm it.
         let keep =
             if self.on().is_empty() { CONFIRMATION } else { CONFIRMATION.max(self.reserve / 2) };

@@ -4,6 +4,7 @@
 //! what it shows. Left out is what moves by itself ([`moving`], statistics, numbers that each boot draws again), and what
 //! is no setting.
 
+use rxpath_core::SortFew;
 use rxpath_core::moving;
 use rxpath_host::Root;
 use rxpath_host::read::environment;
@@ -57,7 +58,7 @@ impl HostFacts {
         for device in &self.devices {
             facts.extend(of_device(device));
         }
-        facts.sort_by(|a, b| a.0.cmp(&b.0));
+        facts.sort_few_by(|a, b| a.0.cmp(&b.0));
         let mut hash = Sha256::new();
         for (name, value) in &facts {
             hash.update(name.as_bytes());

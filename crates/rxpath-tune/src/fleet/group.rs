@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use rxpath_core::SortFew;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +81,7 @@ pub(super) fn all(hosts: &[(String, HostReport)]) -> Vec<HostGroup> {
     }
     let mut groups: Vec<HostGroup> =
         groups.iter().map(|(key, members)| one(*key, members)).collect();
-    groups.sort_by_key(|group| std::cmp::Reverse((group.hosts_count, group.odd_hosts_count)));
+    groups.sort_few_by_key(|group| std::cmp::Reverse((group.hosts_count, group.odd_hosts_count)));
     groups
 }
 
@@ -141,7 +142,7 @@ fn one((driver, firmware, kernel): Key<'_>, members: &[Member<'_>]) -> HostGroup
                 odd.push((distance, member));
             }
         }
-        odd.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.host.cmp(b.1.host)));
+        odd.sort_few_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.host.cmp(b.1.host)));
     }
     let named = odd.iter().take(MOST_ODD).map(|(distance, member)| OddHost {
         host: member.host.to_owned(),
@@ -174,7 +175,7 @@ fn differences(
         .filter(|(id, _)| !member.ids.contains(id))
         .map(|(id, count)| (*count, *id, false, *count));
     let mut all: Vec<(u64, &str, bool, u64)> = extra.chain(lacking).collect();
-    all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    all.sort_few_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     let one = |(_, id, has_it, hosts_count): (u64, &str, bool, u64)| Difference {
         id: id.to_owned(),
         has_it,

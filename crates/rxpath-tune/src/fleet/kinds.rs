@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rxpath_core::SortFew;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +64,7 @@ pub(super) fn all(hosts: &[(String, HostReport)]) -> Vec<Driver> {
             kernels: versions(seen.kernels),
         })
         .collect();
-    all.sort_by_key(|driver| std::cmp::Reverse(driver.hosts_count));
+    all.sort_few_by_key(|driver| std::cmp::Reverse(driver.hosts_count));
     all
 }
 
@@ -81,6 +82,6 @@ fn versions(seen: BTreeMap<&str, BTreeSet<&str>>) -> Vec<Version> {
             },
         })
         .collect();
-    all.sort_by_key(|version| version.hosts_count);
+    all.sort_few_by_key(|version| version.hosts_count);
     all
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use rxpath_core::SortFew;
 use rxpath_host::pairs::Pairs;
 use rxpath_host::write::change::{ChangeOutcome, SettingChange, same_of};
 use rxpath_host::write::setter::Setter;
@@ -89,7 +90,7 @@ pub fn make<S: Setter>(
         step.effects = effects(&step.set, driver.as_deref(), (&step.old, &step.new));
     }
     let shrinks = plan.steps.iter().any(shrinks_channels);
-    plan.steps.sort_by_key(|step| rank(&step.set, shrinks));
+    plan.steps.sort_few_by_key(|step| rank(&step.set, shrinks));
     plan
 }
 

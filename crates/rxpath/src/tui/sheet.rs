@@ -7,8 +7,8 @@ mod queues;
 mod sockets;
 mod tasks;
 
-use rxpath_core::Fact;
 use rxpath_core::number::{percent, si};
+use rxpath_core::{Fact, SortFew};
 use rxpath_record::watch::WatchFrame;
 
 use super::mark::Mark;
@@ -204,7 +204,7 @@ impl Sheet {
             let key = |row: &SheetRow| row.cells.get(column).map(|cell| cell.key.clone());
             // Numbers: largest first; words: alphabetical.
             let descending = self.columns[column].right;
-            self.rows.sort_by(|a, b| {
+            self.rows.sort_few_by(|a, b| {
                 let order = key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal);
                 if descending { order.reverse() } else { order }
             });

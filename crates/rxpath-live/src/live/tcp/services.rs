@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rxpath_core::SortFew;
 use rxpath_host::read::netlink::TcpSocket;
 use rxpath_record::evidence::{TcpConnection, TcpService};
 
@@ -31,7 +32,7 @@ pub(super) fn of(read: &Read<'_>) -> Vec<TcpService> {
     let mut all: Vec<(TcpService, BTreeSet<u32>)> =
         by.into_iter().map(|(key, connections)| service(key, &connections)).collect();
     all.retain(|(service, _)| is_something(service));
-    all.sort_by(|(a, _), (b, _)| {
+    all.sort_few_by(|(a, _), (b, _)| {
         let again = |it: &TcpService| it.out_of_order_segments + it.retransmitted_segments;
         (b.full_count.cmp(&a.full_count))
             .then(b.drops_count.cmp(&a.drops_count))
@@ -44,7 +45,7 @@ pub(super) fn of(read: &Read<'_>) -> Vec<TcpService> {
         service.owners = owners_of_all(&inodes, read.owners);
         service.threads =
             readers(read.of_connections, &inodes, read.owners, &BTreeSet::new(), read.groups);
-        service.threads.sort_by(|a, b| b.running_ratio.total_cmp(&a.running_ratio));
+        service.threads.sort_few_by(|a, b| b.running_ratio.total_cmp(&a.running_ratio));
         service.threads.truncate(THREADS);
         service
     });

@@ -7,7 +7,7 @@ use rxpath_bpf::account::row::PF_KTHREAD;
 use rxpath_bpf::drops::SkbDrop;
 use rxpath_bpf::polls::{CpuPolls, PollsReading};
 use rxpath_core::measured::NapiPolls;
-use rxpath_core::{IntoMap, Log2};
+use rxpath_core::{IntoMap, Log2, SortFew};
 
 use crate::watch::drops::MOST_ROWS;
 
@@ -71,7 +71,9 @@ pub(super) fn dropped(
         (SkbDrop { packets, ..drop }, total.round() as u64)
     });
     let mut rows: Vec<(SkbDrop, u64)> = rows.collect();
-    rows.sort_by(|(a, a_total), (b, b_total)| b.packets.cmp(&a.packets).then(b_total.cmp(a_total)));
+    rows.sort_few_by(|(a, a_total), (b, b_total)| {
+        b.packets.cmp(&a.packets).then(b_total.cmp(a_total))
+    });
     if rows.len() > KEPT {
         let rest = rows.split_off(KEPT);
         rows.extend(summed(rest));
@@ -95,7 +97,7 @@ fn summed(rest: Vec<(SkbDrop, u64)>) -> Vec<(SkbDrop, u64)> {
         *sum_total += total;
     }
     let mut sums: Vec<(SkbDrop, u64)> = sums.into_values().collect();
-    sums.sort_by_key(|(sum, _)| std::cmp::Reverse(sum.packets));
+    sums.sort_few_by_key(|(sum, _)| std::cmp::Reverse(sum.packets));
     sums
 }
 

@@ -1,5 +1,7 @@
 //! Finds topics by name, other name or words; ignores case and `_`, `-`, `.` and `/`.
 
+use rxpath_core::SortFew;
+
 use crate::output::explain::topic::Topic;
 
 /// How well a topic fits.
@@ -39,7 +41,7 @@ fn search<'a>(topics: &'a [Topic], query: &str) -> Vec<(Fit, &'a Topic)> {
     let mut found: Vec<(Fit, &Topic)> =
         topics.iter().filter_map(|topic| Some((wanted.fit(topic)?, topic))).collect();
     // Stable sort: equal matches keep the order of the list, which puts terms first.
-    found.sort_by_key(|(fit, _)| std::cmp::Reverse(*fit));
+    found.sort_few_by_key(|(fit, _)| std::cmp::Reverse(*fit));
     found
 }
 
@@ -53,7 +55,7 @@ pub fn near(topics: &[Topic], query: &str) -> Vec<String> {
         .map(|name| (strsim::jaro_winkler(&words(name).join("-"), &wanted), name.as_str()))
         .filter(|(likeness, _)| *likeness > CLOSE)
         .collect();
-    close.sort_by(|a, b| b.0.total_cmp(&a.0));
+    close.sort_few_by(|a, b| b.0.total_cmp(&a.0));
     let mut names: Vec<String> = Vec::new();
     for (_, name) in close {
         if names.len() < 3 && !names.iter().any(|known| words(known) == words(name)) {

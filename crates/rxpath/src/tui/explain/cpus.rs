@@ -1,7 +1,7 @@
 //! A CPU: how its time was used, which task used most, and how to relieve it.
 
-use rxpath_core::CpuList;
 use rxpath_core::number::{percent, si};
+use rxpath_core::{CpuList, SortFew};
 use rxpath_record::watch::{CpuRow, WatchFrame};
 
 /// From this share on, it is mentioned.
@@ -28,7 +28,7 @@ fn spent(cpu: &CpuRow) -> String {
         (cpu.steal_ratio, "taken by the hypervisor"),
     ];
     parts.retain(|(ratio, _)| *ratio >= 0.005);
-    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    parts.sort_few_by(|a, b| b.0.total_cmp(&a.0));
     let parts: Vec<String> =
         parts.iter().map(|(ratio, what)| format!("{what} {}", percent(*ratio, 0))).collect();
     let mut words = format!("CPU {} was {} busy", cpu.cpu, percent(busy(cpu), 0));
