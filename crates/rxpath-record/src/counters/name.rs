@@ -108,13 +108,15 @@ const FILES: [(&str, &[&str]); 5] = [
 
 /// Whether a gap called `gap` hides the counter called `counter`.
 ///
-/// It does when it is the same name, a group that holds it (`rx/link.veth`), its side (`rx/`), or the file of
-/// its group (`rx/snmp`, with or without the side).
+/// It does when it is the same name, a group that holds it (`rx/link.veth`), its side (`rx/`, which holds those of each of
+/// several receivers, too), or the file of its group (`rx/snmp`, with or without the side).
 pub fn covers(gap: &str, counter: &str) -> bool {
-    let of_name = counter.strip_prefix(gap).is_some_and(|rest| {
-        rest.is_empty() || rest.starts_with('.') || gap.ends_with('.') || gap.ends_with('/')
-    });
-    of_name || covers_file(gap, counter)
+    let rest_after = |begin: &str| counter.strip_prefix(begin);
+    let of_side = gap.strip_suffix('/').and_then(rest_after);
+    let of_side = of_side.is_some_and(|rest| rest.starts_with(['/', '@']));
+    let of_name = rest_after(gap)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || gap.ends_with('.'));
+    of_side || of_name || covers_file(gap, counter)
 }
 
 fn covers_file(gap: &str, counter: &str) -> bool {
@@ -154,6 +156,7 @@ mod tests {
     fn a_gap_covers_its_group_and_no_other() {
         assert!(covers("rx/Udp", "rx/Udp.NoPorts") && covers("rx/", "rx/Udp.NoPorts"));
         assert!(covers("rx/Udp.NoPorts", "rx/Udp.NoPorts"));
+        assert!(covers("rx/", "rx@sut/Udp.NoPorts") && !covers("rx@sut/", "rx/Udp.NoPorts"));
         assert!(!covers("rx/Udp", "rx/Udp6.NoPorts") && !covers("tx/Udp", "rx/Udp.NoPorts"));
         assert!(covers("rx/snmp", "rx/Udp.NoPorts") && covers("snmp6", "rx/Udp6.NoPorts"));
         assert!(!covers("tx/snmp", "rx/Udp.NoPorts") && !covers("rx/snmp", "rx/Udp6.NoPorts"));

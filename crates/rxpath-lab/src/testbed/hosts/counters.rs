@@ -250,6 +250,18 @@ mod tests {
     }
 
     #[test]
+    fn a_reading_that_failed_leaves_those_of_each_receiver_unknown_with_its_reason() {
+        let of = |alias| reading(PathSide::Rx, (alias, "eth0"), &[("Udp.InErrors", 3)]);
+        let both = of_sides(&[of("sut"), of("sut2")], 0);
+        let failed = unread(&LabError::internal("no answer"));
+        let why = failed.gaps.values().next().map(String::as_str);
+        for moved in [failed.since(&both), both.since(&failed)] {
+            let alone = moved.of_receiver("sut2").unwrap();
+            assert_eq!((alone.gap("rx/Udp.InErrors"), alone.values.len()), (why, 0), "{moved:?}");
+        }
+    }
+
+    #[test]
     fn the_counters_of_one_machine_count_once() {
         let of = |alias| reading(PathSide::Rx, (alias, "eth0"), &[("softnet.cpu0.dropped", 4)]);
         let second = HostCounters { counts_machine: false, ..of("sut2") };
