@@ -21,7 +21,8 @@ pub(super) fn leave_out(before: &Snapshot, after: &Snapshot, moved: &mut Moved) 
     }
 }
 
-/// Side and device of those that have another index, or of which the kernel counts less than before. It counts in 64 bits.
+/// Side and device of those that have another index, or of which the kernel counts less than before. It counts in 64 bits. What
+/// several receivers counted together may have grown all the same: it is left out with each of them.
 fn restarted<'a>(before: &Snapshot, after: &'a Snapshot) -> BTreeSet<(&'a str, &'a str)> {
     let began_again = |(name, now): (&'a String, &u64)| {
         let (side, rest) = name.split_once("/link.")?;
@@ -33,7 +34,10 @@ fn restarted<'a>(before: &Snapshot, after: &'a Snapshot) -> BTreeSet<(&'a str, &
         };
         is_other.then_some((side, device))
     };
-    after.values.iter().filter_map(began_again).collect()
+    let with_sum = |(side, device): (&'a str, &'a str)| {
+        [side, side.split('@').next().unwrap_or(side)].map(|side| (side, device))
+    };
+    after.values.iter().filter_map(began_again).flat_map(with_sum).collect()
 }
 
 #[cfg(test)]
@@ -79,5 +83,25 @@ mod tests {
                 assert_eq!((again.get(other), again.gap(other)), (1, None), "{other}: {again:?}");
             }
         }
+    }
+
+    /// Together they counted more than before.
+    #[test]
+    fn a_sum_is_unknown_if_one_receiver_began_to_count_again() {
+        let of = |own: u64, other: u64| {
+            snapshot(&[
+                ("rx/link.eth0.rx.packets", own + other),
+                ("rx@sut/link.eth0.rx.packets", own),
+                ("rx@sut2/link.eth0.rx.packets", other),
+                ("tx/link.eth0.tx.packets", own + other),
+            ])
+        };
+        let moved = of(20, 900).since(&of(100, 100));
+        for lost in ["rx/link.eth0.rx.packets", "rx@sut/link.eth0.rx.packets"] {
+            assert_eq!((moved.get(lost), moved.gap(lost)), (0, Some(WHY)), "{moved:?}");
+        }
+        let (sut2, sender) = ("rx@sut2/link.eth0.rx.packets", "tx/link.eth0.tx.packets");
+        assert_eq!((moved.get(sut2), moved.gap(sut2)), (800, None), "{moved:?}");
+        assert_eq!((moved.get(sender), moved.gap(sender)), (720, None), "{moved:?}");
     }
 }
