@@ -258,4 +258,6 @@ fn the_engines_of_a_protocol_are_named() {
         let right = format!("\"uring\" is not an engine of udp; use {}", words.join(", "));
         assert_eq!(refused, format!("t.toml:3: `{side}.engine` = {right}"));
     }
+    assert_eq!(SendEngine::words(), ["socket", "xdp", "xdp-frames"]);
+    assert_eq!(ServeEngine::words(), ["socket", "xdp", "xdp-drop"]);
 }
