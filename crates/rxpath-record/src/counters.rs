@@ -43,16 +43,16 @@ impl Snapshot {
 
     /// The changes since `before`.
     ///
-    /// The difference is modulo 2^64, of counters of `softnet_stat` modulo 2^32. A counter that one
-    /// of the two lacks is a gap, with the reason that the other gave or the words that it was not there. Those of a device that
-    /// began to count again are gaps, too.
+    /// The difference is modulo 2^64, of counters of 32 bits ([`name::wraps_at_32_bits`]) modulo 2^32. A counter that one of the
+    /// two lacks is a gap, with the reason that the other gave or the words that it was not there. Those of a device that began to
+    /// count again are gaps, too.
     pub fn since(&self, before: &Self) -> Moved {
         let mut moved = Moved::default();
         for (name, now) in &self.values {
             match before.values.get(name) {
                 Some(then) => {
                     let difference = now.wrapping_sub(*then);
-                    let difference = if name::has_32_bits(name) {
+                    let difference = if name::wraps_at_32_bits(name, *then, *now) {
                         i64::from(difference as u32)
                     } else {
                         difference as i64

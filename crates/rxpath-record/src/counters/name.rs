@@ -67,9 +67,21 @@ pub fn softnet(cpu: u32, counter: &str) -> String {
 }
 
 /// Whether a counter has 32 bits only: those of `softnet_stat`, without its levels.
-pub fn has_32_bits(name: &str) -> bool {
+fn has_32_bits(name: &str) -> bool {
     let counter = name.split_once('/').map_or(name, |(_, counter)| counter);
     counter.starts_with("softnet.") && !counter.ends_with("_len")
+}
+
+/// What mlx5_core counts in 32 bits: its own counter, and the kernel's that it fills with it.
+///
+/// **Source** Linux 6.12, drivers/net/ethernet/mellanox/mlx5/core/en_stats.h `mlx5e_qcounter_stats`, en_main.c `mlx5e_get_stats`.
+const OF_CARDS_WITH_32_BITS: [&str; 2] = [".rx_out_of_buffer", ".rx.missed_errors"];
+
+/// Whether the difference of two values of this counter is one modulo 2^32. Other cards count 64 bits under the same name, and a
+/// card that was reset counts less: such a counter wrapped only if it fell by more than 2^31.
+pub fn wraps_at_32_bits(name: &str, then: u64, now: u64) -> bool {
+    let is_of_card = || OF_CARDS_WITH_32_BITS.iter().any(|counter| name.ends_with(counter));
+    has_32_bits(name) || (then.saturating_sub(now) > 1 << 31 && is_of_card())
 }
 
 /// Energy of all processor packages and their memory: `machine/energy.package-0.uj` and its like. **Unit** uJ.

@@ -8,7 +8,8 @@ use super::{Moved, Snapshot, name};
 const OF_DEVICE: [&str; 6] = ["link", "ethtool", "standard", "queue", "qdisc", "tc"];
 
 /// Why such a counter is not known.
-const WHY: &str = "its counters began again in between: the device was removed and added, or its driver was reset";
+const WHY: &str = "a counter of the device began again in between: the device was removed and added, its driver was reset, or the \
+                   counter wrapped";
 
 /// Leaves out what such devices counted, with the reason.
 pub(super) fn leave_out(before: &Snapshot, after: &Snapshot, moved: &mut Moved) {
@@ -21,8 +22,9 @@ pub(super) fn leave_out(before: &Snapshot, after: &Snapshot, moved: &mut Moved) 
     }
 }
 
-/// Side and device of those that have another index, or of which the kernel counts less than before. It counts in 64 bits. What
-/// several receivers counted together may have grown all the same: it is left out with each of them.
+/// Side and device of those that have another index, or of which the kernel counts less than before. It counts in 64 bits, but for
+/// counters that a card has in 32 bits. What several receivers counted together may have grown all the same: it is left out with
+/// each of them.
 fn restarted<'a>(before: &Snapshot, after: &'a Snapshot) -> BTreeSet<(&'a str, &'a str)> {
     let began_again = |(name, now): (&'a String, &u64)| {
         let (side, rest) = name.split_once("/link.")?;
@@ -30,7 +32,10 @@ fn restarted<'a>(before: &Snapshot, after: &'a Snapshot) -> BTreeSet<(&'a str, &
         let (device, is_other) = match rest.strip_suffix(name::INDEX) {
             Some(device) => (device, now != then),
             // `eth0.5.rx.packets`
-            None => (rest.rsplitn(3, '.').nth(2)?, now < then),
+            None => {
+                let fell = now < then && !name::wraps_at_32_bits(name, *then, *now);
+                (rest.rsplitn(3, '.').nth(2)?, fell)
+            }
         };
         is_other.then_some((side, device))
     };
@@ -103,5 +108,20 @@ mod tests {
         let (sut2, sender) = ("rx@sut2/link.eth0.rx.packets", "tx/link.eth0.tx.packets");
         assert_eq!((moved.get(sut2), moved.gap(sut2)), (800, None), "{moved:?}");
         assert_eq!((moved.get(sender), moved.gap(sender)), (720, None), "{moved:?}");
+    }
+
+    #[test]
+    fn a_card_s_counter_of_32_bits_that_wraps_is_no_restart_of_its_device() {
+        let packets = "rx/link.eth0.rx.packets";
+        let lost = ["rx/link.eth0.rx.missed_errors", "rx/ethtool.eth0.rx_out_of_buffer"];
+        let moved = |then: u64, now: u64| {
+            let of = |all, value| snapshot(&[(packets, all), (lost[0], value), (lost[1], value)]);
+            of(70, now).since(&of(50, then))
+        };
+        let wrapped = moved(0xffff_fff0, 4);
+        assert_eq!(lost.map(|name| wrapped.get(name)), [20, 20], "{wrapped:?}");
+        assert_eq!((wrapped.get(packets), wrapped.gaps.len()), (20, 0), "{wrapped:?}");
+        // Too little for that.
+        assert_eq!(moved(100, 4).gap(lost[1]), Some(WHY));
     }
 }
