@@ -23,8 +23,8 @@ pub(super) fn leave_out(before: &Snapshot, after: &Snapshot, moved: &mut Moved) 
 }
 
 /// Side and device of those that have another index, or of which the kernel counts less than before. It counts in 64 bits, but for
-/// counters that a card has in 32 bits. What several receivers counted together may have grown all the same: it is left out with
-/// each of them.
+/// counters that a card has in 32 bits. What several hosts counted together may have grown all the same: it is left out with each
+/// of them.
 fn restarted<'a>(before: &Snapshot, after: &'a Snapshot) -> BTreeSet<(&'a str, &'a str)> {
     let began_again = |(name, now): (&'a String, &u64)| {
         let (side, rest) = name.split_once("/link.")?;

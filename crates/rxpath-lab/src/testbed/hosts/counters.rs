@@ -40,7 +40,8 @@ pub struct SideDevice<'a> {
 
 /// Readings of hosts as those of two sides. Counters of a side's devices stand under the name of the first one's, as
 /// [`on_side`] says; softnet counters and energy of receivers are their machines': those on which packets arrive. Of several
-/// receivers each also stands alone, as [`of_host`] names it.
+/// receivers each also stands alone, as [`of_host`] names it. So do the kernel's counters of the devices of several senders: their
+/// sum does not show that one of them began again.
 pub fn of_sides(readings: &[HostCounters], t_ns: u64) -> Snapshot {
     let mut all = Snapshot { t_ns: t_ns as i64, ..Snapshot::default() };
     for side in [PathSide::Tx, PathSide::Rx] {
@@ -60,7 +61,9 @@ pub fn unread(error: &LabError) -> Snapshot {
 
 fn add(all: &mut Snapshot, reading: &HostCounters, shown: Option<SideDevice<'_>>) {
     let host = (reading.alias.as_str(), reading.device.as_str());
-    let is_apart = reading.side == PathSide::Rx && shown.is_some();
+    let is_apart = |name: &str| {
+        shown.is_some() && (reading.side == PathSide::Rx || name.starts_with("link."))
+    };
     let side_of = |name: &str| {
         if reading.side == PathSide::Rx { side_on_receiver(name) } else { reading.side }
     };
@@ -70,7 +73,7 @@ fn add(all: &mut Snapshot, reading: &HostCounters, shown: Option<SideDevice<'_>>
         let (of_side, of_card) = (on_side(name, host, shown), of_card(name, host, shown));
         let of_card = (of_card != of_side).then_some(of_card);
         for name in [of_side].into_iter().chain(of_card) {
-            if is_apart {
+            if is_apart(&name) {
                 all.values.insert(of_host(side, &reading.alias, &name), *value);
             }
             if counts(side) {
@@ -82,7 +85,7 @@ fn add(all: &mut Snapshot, reading: &HostCounters, shown: Option<SideDevice<'_>>
     for (source, why) in &reading.snapshot.gaps {
         let side = side_of(source);
         let source = on_side(source, host, shown);
-        if is_apart {
+        if is_apart(&source) {
             all.gaps.insert(of_host(side, &reading.alias, &source), why.clone());
         }
         if counts(side) {
@@ -175,7 +178,9 @@ mod tests {
         assert_eq!(get("rx/link.ens1.rx.packets"), Some(7));
         assert_eq!(get("machine/softnet.cpu0.processed"), Some(9));
         assert_eq!(get("machine/energy.package-0.uj"), Some(8), "the receiver's alone");
-        assert_eq!(all.values.len(), 6, "{all:?}");
+        assert_eq!(get("tx@gen1/link.eth0.tx.packets"), Some(3));
+        assert_eq!(get("tx@gen2/link.eth0.tx.packets"), Some(4));
+        assert_eq!(all.values.len(), 8, "{all:?}");
     }
 
     #[test]
