@@ -238,12 +238,10 @@ fn divide(open: &mut [&mut Term], mut more: i64, few: i64) -> Option<String> {
         if more > few {
             more = settle(open, reason, more);
         }
-        let may_have: Vec<&str> = open
-            .iter()
-            .filter(|term| reason(term) > 0)
-            .map(|term| term.place.words().noun)
-            .collect();
-        if more > few && !may_have.is_empty() {
+        if more > few && open.iter().any(|term| reason(term) > 0) {
+            // Places that have only a worse reason may have lost them all the same.
+            let may_have = open.iter().filter(|term| all_room(term) > 0);
+            let may_have: Vec<&str> = may_have.map(|term| term.place.words().noun).collect();
             return Some(format!(
                 "{more} datagrams were lost at {}: no counter shows how many of the workload's each of them lost",
                 may_have.join(" or at ")

@@ -83,6 +83,22 @@ fn a_loss_that_two_counters_have_is_shown_at_neither_place() {
 }
 
 #[test]
+fn a_loss_that_two_counters_have_may_also_be_one_of_a_place_that_only_may_hide_it() {
+    // The ring lost 400 frames, and the rule dropped 400 packets: perhaps all of others. Both cards counted as many frames, of
+    // which 400 from elsewhere may stand for those of the workload.
+    let mut frames = moved(1_300);
+    frames.values.insert("rx/ethtool.eth1.rx_missed_errors".into(), 400);
+    let ledger = Ledger::from_counters(&said(), &frames);
+    assert_eq!(ledger.lost_packets(), 0, "{ledger:#?}");
+    let note = ledger.notes.iter().find(|it| it.starts_with("400 datagrams were lost at"));
+    for place in [Place::Ring, Place::Network, Place::Netfilter] {
+        assert_eq!(range(&ledger, place), UP_TO_ALL, "{ledger:#?}");
+        let noun = place.words().noun;
+        assert!(note.is_some_and(|note| note.contains(noun)), "{noun}: {:?}", ledger.notes);
+    }
+}
+
+#[test]
 fn what_only_one_of_two_places_can_have_lost_is_shown_there() {
     // The rule dropped 400 packets, and the network lost 100.
     let ledger = Ledger::from_counters(&said(), &moved(1_600));
