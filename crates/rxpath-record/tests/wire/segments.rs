@@ -106,6 +106,18 @@ fn losses_in_counters_of_all_programs_are_intervals() {
 }
 
 #[test]
+fn a_card_that_was_not_read_is_named() {
+    let mut moved = World::BUSY.moved();
+    moved.values.remove(RING);
+    moved.gaps.insert("rx/ethtool.eth1".into(), "its driver was reset".into());
+    let ledger = Ledger::of_segments(&World::BUSY.input(), &moved);
+    let note = format!(
+        "{RING} cannot be read (its driver was reset): its losses cannot be accounted for"
+    );
+    assert!(ledger.notes.contains(&note), "{:?}", ledger.notes);
+}
+
+#[test]
 fn what_the_workload_s_sockets_sent_and_received_is_surely_its_own() {
     let ledger = World::BUSY.ledger();
     let end = |figure| {

@@ -13,6 +13,14 @@ pub(super) fn gaps(input: &SegmentInput, moved: &Moved) -> Vec<String> {
         wanted.extend([name::snmp(side, ip, "InDelivers"), name::snmp(side, ext, "InNoECTPkts")]);
         wanted.push(name::snmp(side, "TcpExt", "TCPBacklogDrop"));
     }
+    let path = &input.path;
+    wanted.extend(path.tx_device.iter().map(|it| name::link(PathSide::Tx, it, "tx.dropped")));
+    wanted.extend(path.rx_device.iter().map(|it| name::link(PathSide::Rx, it, "rx.dropped")));
+    wanted.extend(path.ring.iter().cloned());
+    if let WireFacts::Counted(wire) = &path.wire {
+        let both = wire.forward.counters().chain(wire.backward.counters());
+        wanted.extend(both.filter(|it| !path.ring.contains(it)).cloned());
+    }
     moved.notes_of_gaps(&wanted)
 }
 
