@@ -206,6 +206,16 @@ fn a_counter_of_a_card_that_was_not_read_is_no_zero() {
 }
 
 #[test]
+fn a_card_whose_counter_began_again_does_not_show_what_the_network_lost() {
+    let name = "rx/ethtool.eth1.rx_packets";
+    let ledger = Ledger::from_counters(&input(), &moved(&[(name, -500_000)]));
+    assert_eq!(ledger.lost_at(Place::Network), 0, "{ledger:#?}");
+    assert_eq!(ledger.unaccounted_packets, Some(6), "{ledger:#?}");
+    let why = format!("what the network lost is not known: {name} is less than before the trial");
+    assert!(ledger.notes.contains(&why), "{:?}", ledger.notes);
+}
+
+#[test]
 fn a_driver_s_own_drops_are_not_the_backlog_s() {
     // rx_dropped of this driver holds what its ring lost.
     let more = [("rx/link.eth1.rx.dropped", 8), ("machine/softnet.cpu0.dropped", 2)];

@@ -37,14 +37,23 @@ pub struct OneWay {
 }
 
 impl OneWay {
-    /// Frames that were sent and not received: the least and the most; `None` if a counter was not read.
+    /// Frames that were sent and not received: the least and the most; `None` if a counter was not read, or began again.
     pub(super) fn lost(&self, moved: &Moved) -> Option<(i64, i64)> {
         let all = [&self.sent, &self.received, &self.perhaps_received];
-        if all.into_iter().flatten().any(|name| moved.gap(name).is_some()) {
+        let is_gap = |name: &String| moved.gap(name).is_some();
+        if all.into_iter().flatten().any(is_gap) || self.fell(moved).is_some() {
             return None;
         }
         let [sent, received, perhaps] = all.map(|names| sum(names, moved));
         Some((sent - received - perhaps, sent - received))
+    }
+
+    /// One of these counters that is less than before. A driver may begin those of its card again at a reset, and go on with those
+    /// of the kernel.
+    ///
+    /// **Source** Linux 6.12, drivers/net/ethernet/intel/i40e/i40e_main.c `i40e_pf_reset_stats`.
+    pub(super) fn fell(&self, moved: &Moved) -> Option<&str> {
+        self.counters().find(|name| moved.get(name) < 0).map(String::as_str)
     }
 
     pub(super) fn formula(&self) -> String {

@@ -117,10 +117,13 @@ pub(super) fn unknown(view: View<'_>) -> Option<String> {
     let why = match &view.input.path.wire {
         WireFacts::NoCards => return None,
         WireFacts::Unknown(why) => why.clone(),
-        WireFacts::Counted(wire) => format!(
-            "the receiver's card counted {} frames that its device has not and that no counter of losses has",
-            behind_card(view, &wire.forward)?
-        ),
+        WireFacts::Counted(wire) => match wire.forward.fell(view.moved) {
+            Some(counter) => format!("{counter} is less than before the trial"),
+            None => format!(
+                "the receiver's card counted {} frames that its device has not and that no counter of losses has",
+                behind_card(view, &wire.forward)?
+            ),
+        },
     };
     Some(format!("what the network lost is not known: {why}{}", limited(view.moved)))
 }
