@@ -29,13 +29,12 @@ fn restarted<'a>(before: &Snapshot, after: &'a Snapshot) -> BTreeSet<(&'a str, &
     let began_again = |(name, now): (&'a String, &u64)| {
         let (side, rest) = name.split_once("/link.")?;
         let then = before.values.get(name)?;
-        let (device, is_other) = match rest.strip_suffix(name::INDEX) {
-            Some(device) => (device, now != then),
+        let (device, is_other) = if let Some(device) = rest.strip_suffix(name::INDEX) {
+            (device, now != then)
+        } else {
             // `eth0.5.rx.packets`
-            None => {
-                let fell = now < then && !name::wraps_at_32_bits(name, *then, *now);
-                (rest.rsplitn(3, '.').nth(2)?, fell)
-            }
+            let fell = now < then && !name::wraps_at_32_bits(name, *then, *now);
+            (rest.rsplitn(3, '.').nth(2)?, fell)
         };
         is_other.then_some((side, device))
     };

@@ -1,7 +1,5 @@
 //! Puts the terms together: contradictions, bounds, the sum, the notes.
 
-use rxpath_core::SortFew;
-
 use super::foreign::foreign_at_both_ends;
 use super::prelude::*;
 use super::{

@@ -1,6 +1,6 @@
 //! What every part of the ledger needs: the input, the counters in view, terms and units.
 
-pub(super) use rxpath_core::PathSide;
+pub(super) use rxpath_core::{PathSide, SortFew};
 
 pub(super) use super::cards::WireFacts;
 pub(super) use super::input::{LedgerInput, Link};

@@ -3,8 +3,6 @@
 //! Its own counters show what was lost on its host. What the senders and the network lost is counted for all receivers
 //! together: each gets a share of it by what is missing there.
 
-use rxpath_core::SortFew;
-
 use super::prelude::*;
 use super::segments::{self, SegmentInput};
 use super::{Drop, Ledger, PacketBounds, interval};

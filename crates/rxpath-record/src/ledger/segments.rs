@@ -15,12 +15,9 @@
 mod notes;
 mod others;
 
-use rxpath_core::SortFew;
-
-pub use self::others::{OwnSegments, SocketSegments};
-
 use self::notes::{bounds, gaps};
 use self::others::{Others, ends};
+pub use self::others::{OwnSegments, SocketSegments};
 use super::input::PathFacts;
 use super::prelude::*;
 use super::view::of_32_bits;

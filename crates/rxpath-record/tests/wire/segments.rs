@@ -111,9 +111,8 @@ fn a_card_that_was_not_read_is_named() {
     moved.values.remove(RING);
     moved.gaps.insert("rx/ethtool.eth1".into(), "its driver was reset".into());
     let ledger = Ledger::of_segments(&World::BUSY.input(), &moved);
-    let note = format!(
-        "{RING} cannot be read (its driver was reset): its losses cannot be accounted for"
-    );
+    let note =
+        format!("{RING} cannot be read (its driver was reset): its losses cannot be accounted for");
     assert!(ledger.notes.contains(&note), "{:?}", ledger.notes);
 }
 

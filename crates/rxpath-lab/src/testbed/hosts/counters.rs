@@ -61,9 +61,8 @@ pub fn unread(error: &LabError) -> Snapshot {
 
 fn add(all: &mut Snapshot, reading: &HostCounters, shown: Option<SideDevice<'_>>) {
     let host = (reading.alias.as_str(), reading.device.as_str());
-    let is_apart = |name: &str| {
-        shown.is_some() && (reading.side == PathSide::Rx || name.starts_with("link."))
-    };
+    let is_apart =
+        |name: &str| shown.is_some() && (reading.side == PathSide::Rx || name.starts_with("link."));
     let side_of = |name: &str| {
         if reading.side == PathSide::Rx { side_on_receiver(name) } else { reading.side }
     };
