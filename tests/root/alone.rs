@@ -1,7 +1,7 @@
 //! Tests that measure CPU time, count what the whole machine does, or happen at a share of the time that a run takes: one at a
 //! time, with nothing else running.
 
-mod arrived;
+pub mod arrived;
 mod attach_again;
 mod backlog;
 mod counted_cost;
@@ -12,7 +12,6 @@ mod export_faults;
 mod export_panels;
 mod export_verdict;
 mod hosts_of_one_machine;
-mod landing;
 mod live_counting;
 pub mod live_limits;
 mod live_tcp;
@@ -29,7 +28,7 @@ mod strays;
 mod timeline;
 mod turns;
 mod victim_command;
-mod waits;
+mod waits_by_turns;
 mod waits_lists;
 mod waits_truth;
 mod watch;

@@ -12,8 +12,8 @@ use rxpath_host::lab::netns::Namespace;
 use serde_json::Value;
 
 use crate::alone::probes::{Probe, number, probe, rows};
-use crate::alone::waits::{bound, stage, stream};
 use crate::bed::{Bed, RX_IP, TX_IP, until};
+use crate::waits::{bound, stage, stream};
 
 /// Datagrams to a port that are sent before they are read: with those to three there is room in the ring of a veth (256).
 const FLIGHT: usize = 50;

@@ -12,8 +12,8 @@ use rxpath_core::Log2;
 use serde_json::Value;
 
 use crate::alone::probes::{number, probe};
-use crate::alone::waits::{bound, stage};
 use crate::bed::{Bed, send, tried};
+use crate::waits::{bound, stage};
 
 /// Of the mean and each quantile.
 const MOST: f64 = 0.15;
