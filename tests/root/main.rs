@@ -16,9 +16,13 @@ mod check;
 mod cleanup;
 #[path = "../support/counters.rs"]
 mod counters;
+mod counters_only;
 #[path = "../support/executable.rs"]
 mod executable;
 mod experiment;
+mod export_panels;
+mod export_socket;
+mod exporter;
 mod faults;
 mod filter;
 mod flows;
@@ -27,6 +31,7 @@ mod foreign;
 mod handlers;
 mod ioctl_groups;
 mod kept_apart;
+mod killed_probes;
 mod kills;
 mod lab_lock;
 mod landing;
@@ -40,6 +45,7 @@ mod observed;
 mod over_ssh;
 mod over_tcp;
 mod planted;
+mod probe_messages;
 #[path = "../support/program.rs"]
 mod program;
 mod raw_bpf;
@@ -71,4 +77,5 @@ mod tune;
 mod tune_auto;
 mod verified;
 mod waits;
+mod watched_from_outside;
 mod xdp;

@@ -1,123 +1,21 @@
 //! `rxpath export` with its probes: what it may do once it has started, and that it goes on measuring.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::UdpSocket;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rxpath_host::read::thread::affinity;
 
 use crate::bed::{Bed, RX_IP, random_id, send, until};
+use crate::exporter::{QUICK, Running, SOFTIRQS};
 
-/// There once a window has probes.
-const SOFTIRQS: &str = "rxpath_softirq_cpu_seconds_total{vector=\"net_rx\"}";
 /// What says that there is no estimate.
 const ENTRIES_NOT_READ: &str = "rxpath_not_read{what=\"entry and exit of interrupts\"} 1";
-
-/// For a quick start and quick windows: nothing to calibrate, and probes without pauses.
-pub(super) const QUICK: [&str; 4] = ["--irq-entry", "5us", "--budget", "100%"];
-
-/// An exporter that runs; killed when it is dropped.
-pub(super) struct Running {
-    pub(super) child: Child,
-    target: String,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Running {
-    /// Starts it as a user does, by this command, whose further words are the exporter's.
-    pub(super) fn start(mut command: Command) -> Self {
-        command.arg("export");
-        Self::of(command)
-    }
-
-    /// The same for a test of what neither the budget nor the calibration decides.
-    pub(super) fn quick() -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-        command.arg("export").args(QUICK);
-        Self::of(command)
-    }
-
-    pub(super) fn of(command: Command) -> Self {
-        let (running, told) = Self::told(command);
-        assert!(told.is_empty(), "{told}");
-        running
-    }
-
-    /// And what it says before its address.
-    pub(super) fn told(mut command: Command) -> (Self, String) {
-        command.args(["--interval", "200ms"]);
-        if !command.get_args().any(|word| word == "--check-every") {
-            command.args(["--check-every", "0s"]);
-        }
-        let command = command.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let (mut told, mut line) = (String::new(), String::new());
-        let mut lines = BufReader::new(child.stderr.take().unwrap());
-        let target = loop {
-            line.clear();
-            assert!(lines.read_line(&mut line).unwrap() > 0, "it ended: {told}");
-            if let Some((_, rest)) = line.split_once("http://") {
-                break rest.split_once('/').unwrap().0.to_owned();
-            }
-            told += &line;
-        };
-        (Self { child, target }, told)
-    }
-
-    /// Its host and port.
-    pub(super) fn target(&self) -> &str {
-        &self.target
-    }
-
-    pub(super) fn page(&self) -> String {
-        let mut stream = TcpStream::connect(&self.target).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    }
-
-    /// The value of a series, once there is one.
-    pub(super) fn value(&self, series: &str) -> Option<f64> {
-        let page = self.page();
-        page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
-    }
-
-    /// Windows go on, with the probes counting in the new ones.
-    pub(super) fn goes_on(&self) {
-        let counted = || self.value(SOFTIRQS);
-        until("a window with probes", || counted().is_some());
-        let first = counted();
-        until("softirqs are counted in later windows", || counted() > first);
-        assert_eq!(self.value("rxpath_probe_up"), Some(1.0), "{}", self.page());
-    }
-
-    /// Each set of capabilities of each thread, but the bounding set, which gives nothing.
-    fn capabilities(&self) -> BTreeSet<String> {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        let sets = tasks.flat_map(|task| {
-            let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
-            let own = status.lines().filter(|line| {
-                ["CapInh", "CapPrm", "CapEff", "CapAmb"].iter().any(|set| line.starts_with(set))
-            });
-            own.map(str::to_owned).collect::<Vec<_>>()
-        });
-        sets.collect()
-    }
-}
 
 /// A control group of version 2 with a process that is busy; both go with it.
 pub(super) struct Group {
@@ -310,41 +208,6 @@ fn after_the_start_no_thread_has_a_capability_and_windows_go_on() {
     let found = running.capabilities();
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), NONE);
     running.goes_on();
-}
-
-/// What an exporter with a socket in this directory says, up to the place of its page or to its end.
-fn said_of_a_socket_in(dir: &Path) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    command.args(["export", "--check-every", "0s"]).args(QUICK).arg("--listen");
-    command.arg(format!("unix:{}", dir.join("page").display()));
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let _running = Running { child, target: String::new() };
-    let mut said = String::new();
-    for line in lines {
-        said += &line.unwrap();
-        said.push('\n');
-        if said.contains("metrics on unix:") {
-            break;
-        }
-    }
-    said
-}
-
-/// Root creates a file in a directory of somebody else by `CAP_DAC_OVERRIDE` alone. So the kernel itself shows what the exporter
-/// still had when it opened its socket; a client that connects and then reads `/proc` would come too late.
-#[test]
-fn the_socket_is_opened_after_the_capabilities_are_gone() {
-    let Some(_bed) = Bed::with_bpf() else { return };
-    let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    chown(other.path(), Some(65534), Some(65534)).unwrap();
-    fs::set_permissions(other.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    // With them, which this test has, the file can be created.
-    fs::write(other.path().join("file"), "").unwrap();
-    let said = said_of_a_socket_in(own.path());
-    assert!(said.contains("metrics on unix:"), "{said}");
-    let said = said_of_a_socket_in(other.path());
-    assert!(said.contains("listen on unix:") && said.contains("Permission denied"), "{said}");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rxpath_host::Root;
 use rxpath_host::lab::netns::{Inside, Namespace};
 
-use super::export::Running;
 use crate::bed::{Bed, RX_IP, send, tried, until};
+use crate::exporter::Running;
 
 /// A port without a socket: its verdict needs no owner of a socket, which an exporter without capabilities does not see.
 const CLOSED: u16 = 4812;

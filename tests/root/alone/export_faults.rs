@@ -1,6 +1,6 @@
 //! What comes and goes below a running exporter: devices, services, namespaces, descriptors, and the exporter itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
@@ -13,13 +13,12 @@ use std::time::Duration;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use rxpath_bpf::cost::programs_in_kernel;
 use rxpath_host::lab::netns::{Inside, Namespace};
 
-use super::export::{Group, QUICK, Running};
-use crate::bed::{Bed, RX_IP, TX_IP, send, until, without_types};
+use super::export::Group;
+use crate::bed::{Bed, RX_IP, TX_IP, send, until};
 use crate::counters::{counters, raise};
-use crate::program::said;
+use crate::exporter::{QUICK, Running};
 
 const WINDOWS: &str = "rxpath_window_seconds_total";
 const NIC: &str = "rxpath_stage_passed_total{stage=\"nic\",unit=\"packets\"}";
@@ -231,51 +230,4 @@ fn no_counter_falls_over_any_fault_that_one_machine_can_have() {
     assert_ne!(pages.running.value(started), before);
     drop((tx, rx));
     pages.next_window("a window in a namespace without a name");
-}
-
-#[test]
-fn without_the_kernels_types_counters_go_on_and_the_reason_is_said_once() {
-    let Some(_bed) = Bed::with_bpf() else { return };
-    let words = ["export", "--once", "--interval", "200ms", "--check-every", "0s"];
-    let output = without_types(&words).ends(0).warns("BTF");
-    assert_eq!(output.err.matches("counters only").count(), 1, "{output:?}");
-    let page = output.out;
-    assert!(page.contains("\nrxpath_probe_up 0\n"), "{page}");
-    assert!(page.contains("\nrxpath_not_read{what=\"BPF probes\"} 1\n"), "{page}");
-    assert!(counters(&page)[WINDOWS] >= 0.2, "{page}");
-    assert!(!page.contains("rxpath_cpu_stolen_seconds_total{"), "{page}");
-    let needs = "\nrxpath_probe_not_loaded{needs=\"kernel\",what=\"BPF probes\"} 1\n";
-    assert!(page.contains(needs), "{page}");
-}
-
-#[test]
-fn without_a_capability_counters_go_on_and_what_is_needed_is_said_once() {
-    let Some(_bed) = Bed::with_bpf() else { return };
-    let mut command = Command::new("setpriv");
-    command.args(["--bounding-set=-all", "--inh-caps=-all", env!("CARGO_BIN_EXE_rxpath")]);
-    command.args(["export", "--once", "--interval", "200ms", "--check-every", "0s"]);
-    let output = said(&mut command).ends(0).warns("CAP_BPF").warns("start it again");
-    assert_eq!(output.err.matches("counters only").count(), 1, "{output:?}");
-    let page = output.out;
-    let needs = "\nrxpath_probe_not_loaded{needs=\"privilege\",what=\"BPF probes\"} 1\n";
-    assert!(page.contains(needs) && counters(&page)[WINDOWS] >= 0.2, "{page}");
-}
-
-#[test]
-fn a_killed_exporter_leaves_no_program_in_the_kernel() {
-    let Some(_bed) = Bed::with_bpf() else { return };
-    let running = Running::quick();
-    running.goes_on();
-    let files = fs::read_dir(format!("/proc/{}/fdinfo", running.child.id())).unwrap().flatten();
-    let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
-    let id = |text: String| {
-        text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse::<u32>().ok())
-    };
-    let own: BTreeSet<u32> = texts.filter_map(id).collect();
-    assert!(own.len() > 20, "{own:?}");
-    let there = || programs_in_kernel().into_iter().filter(|id| own.contains(id)).count();
-    assert_eq!(there(), own.len());
-    // Dropping it kills it.
-    drop(running);
-    until("its programs are gone", || there() == 0);
 }

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -16,7 +16,7 @@ use std::os::fd::AsRawFd;
 
 use crate::alone::diagnose::{end, in_window, looks, watching};
 use crate::alone::live_limits::seen;
-use crate::bed::{Bed, RX_IP, send, until};
+use crate::bed::{Bed, RX_IP, send};
 
 /// Watches counters in this namespace, and is in its window.
 fn counting(ns: &Namespace) -> Child {
@@ -25,21 +25,8 @@ fn counting(ns: &Namespace) -> Child {
     child
 }
 
-/// Watches from here, where the tests are, and is in its window.
-fn from_outside(words: &[&str]) -> Child {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
-        .args(["diagnose", "--json", "-d", "600s", "--no-bpf"])
-        .args(words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    in_window(&mut child);
-    child
-}
-
 /// Ends the watch: the whole answer.
-fn stop(child: Child) -> Value {
+pub fn stop(child: Child) -> Value {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
     let (code, value) = end(child);
     assert_eq!(code, Some(130), "{value}");
@@ -164,38 +151,6 @@ fn a_full_accept_queue_is_named_before_anything_is_dropped() {
     );
     let listener = &result["evidence_read"]["tcp"]["listeners"][0];
     assert_eq!((&listener["waiting_max_count"], &listener["drops_count"]), (&2.into(), &0.into()));
-}
-
-#[test]
-fn a_namespace_is_watched_from_outside_by_its_name_and_by_a_process() {
-    let Some((_bed, tx, rx)) = Bed::wired() else { return };
-    let _full = rx.run(|_| std::net::UdpSocket::bind((RX_IP, 4843)).unwrap()).unwrap();
-    let child = from_outside(&["--netns", rx.name()]);
-    send(&tx, 4843, 50);
-    seen(&child, 2);
-    let value = stop(child);
-    let evidence = &value["result"]["evidence_read"];
-    assert_eq!(evidence["namespace"], rx.name(), "{evidence}");
-    assert_eq!(value["settings"]["netns"], rx.name(), "{value}");
-    // In this namespace nothing else sends UDP.
-    assert!(evidence["sockets"].to_string().contains("10.77.0.2:4843"), "{evidence}");
-    assert_eq!(evidence["sockets"].as_array().unwrap().len(), 1, "{evidence}");
-    // A process there that has no socket.
-    let mut sleeper =
-        Command::new("ip").args(["netns", "exec", rx.name(), "sleep", "600"]).spawn().unwrap();
-    let pid = sleeper.id().to_string();
-    let name = format!("/proc/{pid}/comm");
-    until("it sleeps", || std::fs::read_to_string(&name).is_ok_and(|name| name == "sleep\n"));
-    let child = from_outside(&["--pid", &pid]);
-    seen(&child, 2);
-    let value = stop(child);
-    sleeper.kill().unwrap();
-    sleeper.wait().unwrap();
-    let evidence = &value["result"]["evidence_read"];
-    assert_eq!(evidence["namespace"], rx.name(), "{evidence}");
-    assert_eq!(evidence["sockets"].as_array().unwrap().len(), 0, "{evidence}");
-    let warnings = value["warnings"].to_string();
-    assert!(warnings.contains("all-processes") && warnings.contains("no-socket"), "{warnings}");
 }
 
 #[test]

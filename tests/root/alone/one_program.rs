@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
-use super::export::Running;
 use crate::bed::{Bed, until_within};
+use crate::exporter::Running;
 
 /// Number and tracepoint of each BPF link of a process.
 /// **Source** kernel/bpf/syscall.c `bpf_link_show_fdinfo`, `bpf_raw_tp_link_show_fdinfo`.

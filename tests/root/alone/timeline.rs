@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::alone::arrived::until_arrived;
 use crate::alone::probes::{number, probe, rows};
 use crate::bed::{Bed, send};
-use crate::program::said;
 
 #[test]
 fn the_timeline_is_in_order_and_opens_in_a_viewer() {
@@ -42,16 +41,6 @@ fn the_timeline_is_in_order_and_opens_in_a_viewer() {
     let work = |span: &Value| (number(&span["args"], "work"), number(&span["args"], "budget"));
     let some = |(work, budget): &(f64, f64)| *work > 0.0 && work <= budget;
     assert!(polls.map(work).any(|of| some(&of)), "no poll with packets is in the file");
-}
-
-/// The file is tried before the window. A disk may be full after it.
-#[test]
-fn a_file_that_has_no_space_for_the_timeline_is_status_2() {
-    let Some(_bed) = Bed::with_bpf() else { return };
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    said(command.args(["trace", "-d", "50ms", "--perfetto", "/dev/full"]))
-        .ends(2)
-        .warns("rxpath: cannot write /dev/full: ");
 }
 
 /// What attaching does itself, and what was under way then, is not in it: the first entries have their exits too.

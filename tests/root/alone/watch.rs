@@ -1,4 +1,4 @@
-//! `rxpath watch` with its probes, on traffic of a lab: what arrives, what is lost, and nothing left in the kernel.
+//! `rxpath watch` with its probes, on traffic of a lab: what arrives and what is lost.
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -12,13 +12,12 @@ use rxpath_host::lab::upper::UpperKind;
 use serde_json::Value;
 
 use crate::alone::arrived::send_all;
-use crate::arena::Arena;
-use crate::bed::{Bed, RX_IP, TX_IP, may_run, send, until, without_types};
+use crate::bed::{Bed, RX_IP, TX_IP, send};
 use crate::raw_bpf;
 use crate::skip::skip;
 
 /// Watches inside a namespace; the first line is read.
-fn watch(rx: &rxpath_host::lab::netns::Namespace) -> (Child, BufReader<ChildStdout>) {
+pub fn watch(rx: &Namespace) -> (Child, BufReader<ChildStdout>) {
     let mut child = Command::new("ip")
         .args(["netns", "exec", rx.name(), env!("CARGO_BIN_EXE_rxpath")])
         .args(["watch", "--json", "--interval", "200ms"])
@@ -32,7 +31,7 @@ fn watch(rx: &rxpath_host::lab::netns::Namespace) -> (Child, BufReader<ChildStdo
     (child, lines)
 }
 
-fn next(lines: &mut BufReader<ChildStdout>) -> Value {
+pub fn next(lines: &mut BufReader<ChildStdout>) -> Value {
     let mut line = String::new();
     assert!(lines.read_line(&mut line).unwrap() > 0, "it ended");
     serde_json::from_str(&line).unwrap()
@@ -103,29 +102,7 @@ fn few_drops_are_all_counted_and_the_socket_and_the_tracepoint_agree() {
     assert!(total == 200 || was_sampled, "{total}");
 }
 
-#[test]
-fn a_killed_view_leaves_no_program_in_the_kernel() {
-    let Some((_bed, _tx, rx)) = Bed::wired_with_bpf() else { return };
-    let (mut child, mut lines) = watch(&rx);
-    next(&mut lines);
-    let dir = format!("/proc/{}/fdinfo", child.id());
-    let id = |text: String| {
-        text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
-    };
-    let ids: Vec<u32> = std::fs::read_dir(dir)
-        .unwrap()
-        .filter_map(|entry| id(std::fs::read_to_string(entry.ok()?.path()).ok()?))
-        .collect();
-    assert!(ids.len() >= 12, "{} programs", ids.len());
-    child.kill().unwrap();
-    child.wait().unwrap();
-    until("its programs are gone", || {
-        let now = rxpath_bpf::cost::programs_in_kernel();
-        !ids.iter().any(|id| now.contains(id))
-    });
-}
-
-fn stage<'a>(frame: &'a Value, name: &str) -> &'a Value {
+pub fn stage<'a>(frame: &'a Value, name: &str) -> &'a Value {
     let stages = frame["stages"].as_array().unwrap();
     stages.iter().find(|stage| stage["stage"] == name).unwrap()
 }
@@ -201,42 +178,6 @@ fn a_bridge_does_not_double_what_its_port_received() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(device < 30_000.0, "{device} at the devices, {ip} at IP");
-}
-
-/// A look that has no probes: the path from counters, and the reason in its gaps.
-fn works_on_counters(look: &Value, missing: &str) {
-    let frame = &look["result"];
-    let why = frame["gaps"]["BPF probes"].as_str().unwrap_or_else(|| panic!("{frame}"));
-    assert!(why.contains(missing), "{missing} in {why}");
-    assert!(look["settings"]["probes"].as_str().unwrap().starts_with("counters only: "), "{look}");
-    let told = look["warnings"].as_array().unwrap().iter();
-    let told: Vec<&Value> = told.filter(|one| one["code"] == "not-known").collect();
-    assert!(told.iter().any(|one| one.to_string().contains(missing)), "{look}");
-    for name in ["nic", "ip", "socket", "application"] {
-        assert!(stage(frame, name)["rate_per_s"]["value"].is_f64(), "{name} in {frame}");
-    }
-    assert!(!frame["cpus"].as_array().unwrap().is_empty(), "{frame}");
-    // What only probes know is a gap with the same reason, and costs nothing.
-    let polled = stage(frame, "backlog")["rate_per_s"].to_string();
-    assert!(polled.contains(missing), "{polled}");
-    assert!(frame["probe_cost"].is_null(), "{frame}");
-}
-
-#[test]
-fn without_root_it_works_on_counters_and_says_which_capability_is_missing() {
-    if !may_run() {
-        return;
-    }
-    let arena = Arena::new();
-    let once = ["watch", "--once", "--json", "--interval", "200ms"];
-    works_on_counters(&arena.nobody(&once).ends(0).json(), "CAP_BPF");
-}
-
-#[test]
-fn without_types_it_works_on_counters_and_says_so() {
-    let Some(_bed) = Bed::with_bpf() else { return };
-    let once = ["watch", "--once", "--json", "--interval", "200ms"];
-    works_on_counters(&without_types(&once).ends(0).json(), "BTF");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use rxpath_host::lab::netns::Namespace;
 use rxpath_host::write::setter::{HostSetter, Setter};
 use serde_json::Value;
 
-use super::export::Running;
 use crate::bed::{RX_IP, send};
+use crate::exporter::Running;
 use crate::scraper::{Scraper, installed};
 use crate::service::Service;
 use crate::skip::skip;
@@ -94,7 +94,7 @@ fn every_panel_and_rule_has_data_on_a_host_with_load_and_probes() {
     let rules = format!("rule_files: ['{}/rules.yml']", folder().display());
     let scraper = Scraper::start(&program, exporter.target(), &rules);
     let mut waiting = queries(exporter.target());
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_secs(300);
     while !waiting.is_empty() {
         assert!(Instant::now() < deadline, "no data: {waiting:#?}\n{}", exporter.page());
         send(&service.tx, FULL, 200);
