@@ -255,7 +255,7 @@ fn a_device_that_takes_no_frames_of_xdp_programs_is_named() {
 
 #[test]
 fn a_sender_that_the_kernel_runs_ends_at_its_count_and_leaves_nothing_when_it_is_killed() {
-    let Some(wire) = Wire::new() else { return };
+    let (Some(wire), Some(second)) = (Wire::new(), Wire::numbered(1)) else { return };
     if !has_bpf() {
         return;
     }
@@ -271,7 +271,6 @@ fn a_sender_that_the_kernel_runs_ends_at_its_count_and_leaves_nothing_when_it_is
     let words = ["load", "udp", V6, V4, "--engine", "xdp-frames", "--count", "10"];
     let refused = wire.program("tx", &words).output().unwrap();
     assert!(text(&refused.stderr).contains("all headers of a thread have one length"));
-    let Some(second) = Wire::numbered(1) else { return };
     let receiver_of_the_killed = second.serve(V4, &["--engine", "xdp-drop"]);
     let words = ["load", "udp", V4, "--engine", "xdp-frames", "--rate", "1k", "-d", "60s"];
     let mut sender = second.program("tx", &words).spawn().unwrap();
