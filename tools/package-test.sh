@@ -2,7 +2,7 @@
 # Installs, starts, upgrades, removes and purges the .deb in fresh Debian systems: rxpath, then rxpath-agent, from it to rxpath and
 # back.
 # Needs root; the archives of the systems are kept in target/roots. Each is booted too, with the units: by
-# tools/rig.sh under QEMU. First the sizes of the .deb and of the program in it (5 MB and 18 MB for rxpath, 3 MB and 9 MB for
+# tools/rig.sh under QEMU. First the sizes of the .deb and of the program in it (5 MB and 12 MB for rxpath, 3 MB and 9 MB for
 # rxpath-agent), the list of crates in the program, and the errors of lintian. In the first system also the packages of symbols, and
 # the .rpm. Needs what tools/setup.sh package-test installs.
 # Usage: tools/package-test.sh [SUITE...]    (bookworm trixie sid)
@@ -35,7 +35,7 @@ sizes() {
 source=$(find target/packages -name 'libbpf-sys-*.crate' -printf '%f\n')
 [ -n "$source" ] || { echo 'package-test: no source of libelf in target/packages' >&2; exit 1; }
 for tool in rustc clang zig; do grep -q "$tool" target/packages/BUILD-TOOLS.txt || { echo "package-test: BUILD-TOOLS.txt does not name $tool" >&2; status=1; }; done
-sizes "$deb" 5 18
+sizes "$deb" 5 12
 sizes "$agent" 3 9
 # The address of a maintainer that nobody has; libraries that are part of the program by design (the SBOM names them).
 if lintian --allow-root --fail-on error --suppress-tags bogus-mail-host,embedded-library target/packages/*.deb; then
