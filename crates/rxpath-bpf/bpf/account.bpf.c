@@ -163,13 +163,23 @@ static __always_inline __u32 raiser(struct scratch *s)
 	return from_user() ? BY_INTERRUPT : BY_TASK;
 }
 
+/*
+ * The index of a vector that is in bounds. The compiler may read the vector from the stack twice, and compare one and index
+ * by the other: the verifier of Linux 6.1 does not know that they are the same. A plain mask the compiler would leave out.
+ */
+static __always_inline __u64 index_of(__u64 vector)
+{
+	asm volatile("%0 &= 15" : "+r"(vector));
+	return vector;
+}
+
 SEC("tp_btf/softirq_raise")
 int BPF_PROG(rxpath_softirq_raise, unsigned int vector)
 {
 	struct scratch *s = in_window();
 
 	if (s && vector < MAX_VECTORS) {
-		s->raised[vector] |= raiser(s);
+		s->raised[index_of(vector)] |= raiser(s);
 		if (vector == NET_RX_VECTOR || vector == NET_TX_VECTOR)
 			s->interrupts_at_raise = s->total[INTERRUPTS];
 	}
@@ -185,8 +195,8 @@ static __always_inline void softirq_begins(unsigned int vector)
 		return;
 	now = settled(s, &hard);
 	s->soft_vector = vector;
-	s->soft_raisers = s->raised[vector];
-	s->raised[vector] = 0;
+	s->soft_raisers = s->raised[index_of(vector)];
+	s->raised[index_of(vector)] = 0;
 	s->soft_hard = hard;
 	s->poll_start = now;
 	s->poll_hard = hard;
