@@ -58,9 +58,10 @@ test:
 	@tools/setup.sh test
 	tools/test.sh
 
+TESTS =
 rig:
 	@tools/setup.sh build
-	RXPATH_SKIP_LOG=$(CURDIR)/target/skips.log $(CARGO) test $(PROFILE_CI) $$(tools/features.sh) --workspace --test rig -- --nocapture
+	RXPATH_SKIP_LOG=$(CURDIR)/target/skips.log $(CARGO) test $(PROFILE_CI) $$(tools/features.sh) --workspace --test rig -- --nocapture $(TESTS)
 
 lint:
 	@tools/setup.sh lint
