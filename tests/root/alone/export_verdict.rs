@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::bed::Bed;
 
 /// Each limit is there for so long that an exporter, which takes a moment to start, sees some windows of it.
-const HOLD: &str = "10500ms";
+const HOLD: &str = "5500ms";
 /// Everything: a trial takes a few seconds more than its limit is held, and one that is disturbed is repeated.
 const LONGEST: Duration = Duration::from_secs(300);
 
@@ -35,7 +35,8 @@ impl Exporter {
             names.map(|name| name.into_string().unwrap()).find(is_receiver).expect("a lab is up");
         let child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
             .args(["export", "--netns", &receiver, "--interval", "1s", "--check-every", "0s"])
-            .args(["--irq-entry", "5us", "--textfile"])
+            // Above its budget windows would get longer.
+            .args(["--irq-entry", "5us", "--budget", "50%", "--textfile"])
             .arg(&page)
             .stderr(Stdio::null())
             .spawn()
