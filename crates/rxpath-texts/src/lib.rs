@@ -41,6 +41,16 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
+/// The texts that the build script of the crate packed, unpacked at the first use.
+#[macro_export]
+macro_rules! texts_of_build {
+    () => {
+        std::sync::LazyLock::new(|| {
+            $crate::PackedTexts::unpack(include_bytes!(concat!(env!("OUT_DIR"), "/texts.z")))
+        })
+    };
+}
+
 /// The texts of a folder by their names.
 pub struct PackedTexts(BTreeMap<&'static str, &'static str>);
 

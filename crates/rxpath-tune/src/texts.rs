@@ -4,8 +4,7 @@ use std::sync::LazyLock;
 
 use rxpath_texts::PackedTexts;
 
-static ALL: LazyLock<PackedTexts> =
-    LazyLock::new(|| PackedTexts::unpack(include_bytes!(concat!(env!("OUT_DIR"), "/texts.z"))));
+static ALL: LazyLock<PackedTexts> = rxpath_texts::texts_of_build!();
 
 /// What `src/NAME.toml` says.
 pub(crate) fn text(name: &str) -> &'static str {

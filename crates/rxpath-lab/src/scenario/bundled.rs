@@ -23,8 +23,7 @@ const BUNDLED: &[&str] = &[
     "capacity-udp", "capacity-tcp-rr", "capacity-http", "demo",
 ];
 
-static TEXTS: LazyLock<PackedTexts> =
-    LazyLock::new(|| PackedTexts::unpack(include_bytes!(concat!(env!("OUT_DIR"), "/texts.z"))));
+static TEXTS: LazyLock<PackedTexts> = rxpath_texts::texts_of_build!();
 
 /// What the list shows of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

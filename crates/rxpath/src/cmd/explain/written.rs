@@ -9,8 +9,7 @@ use serde::Deserialize;
 
 use crate::output::explain::topic::{Topic, TopicKind};
 
-static TEXTS: LazyLock<PackedTexts> =
-    LazyLock::new(|| PackedTexts::unpack(include_bytes!(concat!(env!("OUT_DIR"), "/texts.z"))));
+static TEXTS: LazyLock<PackedTexts> = rxpath_texts::texts_of_build!();
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
