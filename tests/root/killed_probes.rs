@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -26,6 +26,11 @@ fn programs(pid: u32) -> BTreeSet<u32> {
     entries.filter_map(|entry| id(fs::read_to_string(entry.ok()?.path()).ok()?)).collect()
 }
 
+fn kill_at_once(child: &mut Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 /// Ends a process that has loaded all its programs, at least so many: each is in the kernel before, and none after.
 fn kill_whole(pid: u32, least: usize, end: impl FnOnce()) {
     let ids = programs(pid);
@@ -45,10 +50,7 @@ fn a_killed_probe_leaves_no_program_in_the_kernel() {
     let Some(_bed) = Bed::with_bpf() else { return };
     for words in [["steal", "-d", "10m", "--irq-entry=1"], ["trace", "-d", "10m", "--top=1"]] {
         let mut probe = probe(&words);
-        kill_whole(probe.child.id(), 6, || {
-            probe.child.kill().unwrap();
-            probe.child.wait().unwrap();
-        });
+        kill_whole(probe.child.id(), 6, || kill_at_once(&mut probe.child));
     }
 }
 
@@ -58,10 +60,7 @@ fn a_killed_diagnosis_leaves_no_program_in_the_kernel() {
     let mut child = watching(&rx, &["-d", "600s"]);
     in_window(&mut child);
     // sched_switch, softirq_entry, softirq_exit and softirq_raise alone are four, the locks' three.
-    kill_whole(child.id(), 8, || {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    });
+    kill_whole(child.id(), 8, || kill_at_once(&mut child));
 }
 
 #[test]
@@ -69,10 +68,7 @@ fn a_killed_view_leaves_no_program_in_the_kernel() {
     let Some((_bed, _tx, rx)) = Bed::wired_with_bpf() else { return };
     let (mut child, mut lines) = watch(&rx);
     next(&mut lines);
-    kill_whole(child.id(), 8, || {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    });
+    kill_whole(child.id(), 8, || kill_at_once(&mut child));
 }
 
 /// In a namespace of its own, of which it is the only exporter.

@@ -243,7 +243,7 @@ fn divide(open: &mut [&mut Term], mut more: i64, few: i64) -> Option<String> {
             let may_have = open.iter().filter(|term| all_room(term) > 0);
             let may_have: Vec<&str> = may_have.map(|term| term.place.words().noun).collect();
             return Some(format!(
-                "{more} datagrams were lost at {}: no counter shows how many of the workload's each of them lost",
+                "{more} datagrams were lost at {}: the counters there also count packets of other programs",
                 may_have.join(" or at ")
             ));
         }

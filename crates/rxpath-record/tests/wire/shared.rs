@@ -10,6 +10,16 @@ use super::{TRUTH, by_place, input, moved};
 
 pub const QDISC: &str = "tx/qdisc.eth0.root.drops";
 
+pub fn read_600_of_1000() -> ReceiverSaid {
+    ReceiverSaid {
+        delivered_packets: 600,
+        socket_drops: Some(vec![0]),
+        payload_bytes: Some(18),
+        sequence_lost_packets: Some(400),
+        ..ReceiverSaid::default()
+    }
+}
+
 pub fn shared_input() -> LedgerInput {
     let mut said = input();
     said.path.is_shared = true;
@@ -175,13 +185,7 @@ fn fragments_of_other_programs_are_not_the_workload_s() {
 /// Offered 1,000, delivered 600: a tc filter dropped 100, the ring 300. 50 segments of others came over the device.
 fn lost_between_device_and_ip(elsewhere: i64) -> (LedgerInput, Moved) {
     let mut said = shared_input();
-    said.receiver = ReceiverSaid {
-        delivered_packets: 600,
-        socket_drops: Some(vec![0]),
-        payload_bytes: Some(18),
-        sequence_lost_packets: Some(400),
-        ..ReceiverSaid::default()
-    };
+    said.receiver = read_600_of_1000();
     let values = [
         ("tx/Udp.OutDatagrams", 1_000),
         ("tx/link.eth0.tx.packets", 1_000),
