@@ -1,7 +1,7 @@
 //! Groups of settings, and what holds for each as a whole.
 //!
-//! The question this module answers: *how is a group spelt, changed by hand and ordered in a plan, and what happens to the link
-//! when it is written?* Its single values are in the tables of the readers.
+//! The question this module answers: *what is a group called, which option of ethtool(8) changes it, where is it in a plan, and does
+//! a write take the link down?* Its single values are in the tables of the readers.
 
 /// Settings of a device that the driver takes and reports together.
 ///
