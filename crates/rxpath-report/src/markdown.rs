@@ -66,7 +66,7 @@ fn variants(manifest: &Manifest) -> Table {
         other => words::metric(other),
     };
     let mut table = Table::new(&format!(
-        "variant | #{heading}, median | #95 % interval | #loss, of offered | #trials | limit"
+        "variant | #{heading}, median | #95 % interval | #loss, of offered, median | #trials | limit"
     ));
     for variant in &manifest.variants {
         let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);

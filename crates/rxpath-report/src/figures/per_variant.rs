@@ -103,7 +103,7 @@ pub(super) fn names<'a>(
 
 fn throughput_table(rows: &[(&VariantSummary, &Metric)], main: &str) -> Table {
     let mut table = Table::new(&format!(
-        "variant | #trials | #{}, median | #95 % interval | #smallest | #largest | #offered, median | #loss, of offered",
+        "variant | #trials | #{}, median | #95 % interval | #smallest | #largest | #offered, median | #loss, of offered, median",
         metric::verb(main)
     ));
     for (variant, metric) in rows {

@@ -49,7 +49,7 @@ fn step(run: &Run, variant: &VariantSummary) -> Markup {
                         p.quiet {
                             (super::super::figures::interval_text(main, delivered.interval))
                             @if let Some(loss) = &loss {
-                                " · loss " (loss) " of offered"
+                                " · median loss " (loss) " of offered"
                             }
                             @for (name, word) in BESIDE {
                                 @if let Some(beside) = metric(name) {

@@ -13,14 +13,25 @@ const LISTED: usize = 16;
 pub fn text(manifest: &Manifest, variant: &str) -> String {
     let pairs = by_receiver(manifest.pairs(variant));
     let rates = rates_by_receiver(manifest.pair_rates(variant));
-    let pairs = pairs.iter().map(PairPackets::text).chain(rates.iter().map(PairRate::text));
+    // The table has medians, these are sums.
+    let together = together(manifest.counted(variant).len());
+    let pairs = pairs.iter().map(|pair| format!("{} {together}", pair.text()));
+    let pairs = pairs.chain(rates.iter().map(PairRate::text));
     let unit = manifest.ledger_unit(variant).word();
     let losses = manifest.receiver_losses(variant).into_iter();
     let losses = losses.map(|((alias, place), loss)| {
-        format!("{alias}: {} {unit} lost at {}", loss.text(), place_words(place))
+        format!("{alias}: {} {unit} lost at {} {together}", loss.text(), place_words(place))
     });
     let shown = |line: String| format!("{variant}: {line}\n");
     pairs.chain(losses).chain(grades(manifest, variant)).map(shown).collect()
+}
+
+/// Of how many trials a number is the sum.
+pub fn together(trials: usize) -> String {
+    match trials {
+        1 => "in 1 trial".to_owned(),
+        count => format!("in {count} trials together"),
+    }
 }
 
 /// A place in words.
@@ -122,8 +133,8 @@ mod tests {
     #[test]
     fn pairs_and_what_disturbed_their_hosts_are_told() {
         let told = text(&manifest(vec![pair(1, 1), pair(1, 2)]), "base");
-        let wanted = "base: gen1 -> sut1: 100 datagrams offered, 10.00 % lost\n\
-                      base: gen1 -> sut2: 100 datagrams offered, 10.00 % lost\n\
+        let wanted = "base: gen1 -> sut1: 100 datagrams offered, 10.00 % lost in 1 trial\n\
+                      base: gen1 -> sut2: 100 datagrams offered, 10.00 % lost in 1 trial\n\
                       base: gen1, sut1: grade C: a busy CPU\n";
         assert_eq!(told, wanted);
     }
@@ -132,9 +143,8 @@ mod tests {
     fn of_many_pairs_each_receiver_is_told() {
         let many = (1..10).flat_map(|sender| [pair(sender, 1), pair(sender, 2)]).collect();
         let told = text(&manifest(many), "base");
-        assert!(
-            told.starts_with("base: all senders -> sut1: 900 datagrams offered, 10.00 % lost\n")
-        );
+        let first = "base: all senders -> sut1: 900 datagrams offered, 10.00 % lost in 1 trial\n";
+        assert!(told.starts_with(first), "{told}");
         assert_eq!(told.lines().count(), 3, "{told}");
     }
 

@@ -101,7 +101,7 @@ fn columns(main: &str) -> &'static [Column] {
     match main {
         "delivered_pps" => &[
             ("offered_pps", "offered/s", si),
-            ("loss_ratio", "lost", |it| percent(it, 2)),
+            ("loss_ratio", "lost, median", |it| percent(it, 2)),
             ("receiver_cpu_ns_per_packet", "ns/datagram (receiver)", fixed::<0>),
         ],
         "delivered_bps" => &[
@@ -192,13 +192,18 @@ fn difference(comparison: &Comparison) -> String {
     )
 }
 
-/// Offered, delivered and lost of a variant, in one line.
+/// Offered, delivered and lost of a variant, in one line. Where most trials lost nothing, the median is 0 and the total is not:
+/// both say what they are.
 pub fn rates(variant: &VariantSummary) -> String {
     let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
     let rate = |name: &str| si(median(name).unwrap_or(0.0));
     let lost = metric::loss_text(median, |ratio| percent(ratio, 2));
+    let medians = match variant.trials_count {
+        1 => "1 trial".to_owned(),
+        count => format!("medians of {count} trials"),
+    };
     format!(
-        "{} datagrams/s offered, {} delivered, {} of offered lost",
+        "{} datagrams/s offered, {} delivered, {} of offered lost ({medians})",
         rate("offered_pps"),
         rate("delivered_pps"),
         lost.unwrap_or_else(|| percent(0.0, 2))
@@ -216,14 +221,14 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
         *entry = (entry.0 + drop.packets, entry.1.plus(drop.range()), drop.counter.as_str());
     }
     let offered: u64 = trials.iter().map(|trial| trial.ledger.offered_packets).sum();
-    let count = trials.len();
+    let together = between::together(trials.len());
     let unit = trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
     let line = |(place, (packets, bounds, counter)): (Place, (u64, PacketBounds, &str))| {
         let share = bounds.share_ratio(packets, offered);
         let share = share.map(|ratio| format!(", {} of all offered", percent(ratio, 2)));
         let (at, share) = (place_words(place), share.unwrap_or_default());
         let packets = bounds.around(packets, offered);
-        format!("  lost at {at}: {packets} {unit}{share} in {count} trials [{counter}]\n")
+        format!("  lost at {at}: {packets} {unit}{share} {together} [{counter}]\n")
     };
     let may_have_lost =
         |(_, (_, bounds, _)): &(Place, (u64, PacketBounds, &str))| bounds.most_packets != Some(0);
@@ -300,6 +305,19 @@ mod tests {
         let text = where_lost(&manifest, &variant);
         let lost = "lost at network: up to 900,000 datagrams in ";
         assert!(text.contains(lost), "a share would be one number: {text}");
+    }
+
+    #[test]
+    fn a_median_and_a_total_say_what_they_are() {
+        let manifest = kept();
+        let planted = &manifest.variants[0];
+        let of_variant = rates(planted);
+        assert!(of_variant.ends_with(" of offered lost (medians of 7 trials)"), "{of_variant}");
+        let total = where_lost(&manifest, &planted.name);
+        assert!(total.contains(" of all offered in 7 trials together ["), "{total}");
+        assert!(table(&manifest).fitted(None).contains("  lost, median  "));
+        let alone = VariantSummary { trials_count: 1, ..planted.clone() };
+        assert!(rates(&alone).ends_with(" of offered lost (1 trial)"));
     }
 
     #[test]
