@@ -69,6 +69,8 @@ type Answered = Result<Value, HostRefusal>;
 /// A request whose answer comes later.
 pub struct PendingAnswer {
     shared: Arc<Shared>,
+    /// What was asked.
+    ask: HostAsk,
     answer: Receiver<Answered>,
 }
 
@@ -111,8 +113,9 @@ impl Client {
         let id = self.next_request.fetch_add(1, Ordering::Relaxed);
         let (answered, answer) = sync_channel(1);
         locked(&self.shared.waiting).insert(id, answered);
-        self.shared.send(&Request { id, ask })?;
-        Ok(PendingAnswer { shared: Arc::clone(&self.shared), answer })
+        let request = Request { id, ask };
+        self.shared.send(&request)?;
+        Ok(PendingAnswer { shared: Arc::clone(&self.shared), ask: request.ask, answer })
     }
 
     /// Measures how far the host's clock is ahead, by exchanges over this pipe. A clock that jumps meanwhile is compared
@@ -207,7 +210,7 @@ impl PendingAnswer {
             Err(RecvTimeoutError::Disconnected) => Err(self.shared.lost_error()),
             Err(RecvTimeoutError::Timeout) => Err(LabError::Lost {
                 host: host(),
-                why: format!("no answer within {} s", limit.as_secs()),
+                why: format!("no answer to `{}` within {} s", self.ask.name(), limit.as_secs()),
                 last_words: self.shared.last_words.text(),
             }),
         }
@@ -313,6 +316,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+    use crate::endpoint::settings::SettingsAsk;
 
     /// An endpoint that is a line of shell.
     fn client(script: &str) -> Client {
@@ -355,6 +359,15 @@ mod tests {
         done"#;
         let error = client(script).ask::<Value>(HostAsk::Clock, PROMPT).unwrap_err();
         assert_eq!((error.to_string().as_str(), error.hint()), ("gen1: no clock", "buy one"));
+    }
+
+    #[test]
+    fn a_request_without_an_answer_is_named() {
+        let what = SettingsAsk::UndoLeft;
+        let silent = client("exec cat >/dev/null");
+        let lost = silent.ask::<Value>(HostAsk::Settings { what }, Duration::ZERO).unwrap_err();
+        let wanted = "gen1 was lost: no answer to `settings undo-left` within 0 s";
+        assert_eq!(lost.to_string(), wanted);
     }
 
     #[test]

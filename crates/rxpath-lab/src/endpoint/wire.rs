@@ -164,6 +164,16 @@ pub enum HostAsk {
     },
 }
 
+impl HostAsk {
+    /// Its words on the wire, without their values: `counters`, `settings apply`.
+    pub fn name(&self) -> String {
+        let json = serde_json::to_value(self).unwrap_or_default();
+        let what = json["what"].as_object().and_then(|what| what.keys().next());
+        let what = what.map(String::as_str).or(json["what"].as_str());
+        [json["do"].as_str(), what].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// Who a host is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
@@ -272,6 +282,16 @@ mod tests {
         let said = Said::Exit { program: 1, status: 9 };
         let text = serde_json::to_string(&said).unwrap();
         assert_eq!(serde_json::from_str::<Said>(&text).unwrap(), said);
+    }
+
+    #[test]
+    fn a_request_is_named_by_its_words_on_the_wire() {
+        let name = |ask: HostAsk| ask.name();
+        assert_eq!(name(HostAsk::Clock), "clock");
+        assert_eq!(name(HostAsk::Counters { device: "eth0".into() }), "counters");
+        assert_eq!(name(HostAsk::Settings { what: SettingsAsk::Undo }), "settings undo");
+        let signal = ProgramAsk::Signal { number: 2 };
+        assert_eq!(name(HostAsk::Program { program: 3, what: signal }), "program signal");
     }
 
     #[test]
