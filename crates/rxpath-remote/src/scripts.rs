@@ -13,6 +13,9 @@
 /// Else it runs an empty file in the directory: on a file system that lets no program run, nothing is sent. Then it prints
 /// [`SEND`], stores so many bytes of standard input and becomes the endpoint. What failed leaves nothing but the directory,
 /// and [`NOT_STORED`] is printed.
+///
+/// What a killed transfer left is removed by the next one of the same program. The name has the boot and the pid namespace, because
+/// hosts and containers may share the directory: elsewhere a process cannot be seen.
 pub(crate) const START: &str = concat!(
     "echo; d=$2; [ \"$d\" = - ] && d=${XDG_CACHE_HOME:-$HOME/.cache}/rxpath; ",
     "there() { f=$d/$1/rxpath; s=; [ -f \"$f\" ] && s=$(sha256sum <\"$f\"); [ \"${s%% *}\" = \"$1\" ]; }; ",
@@ -21,7 +24,9 @@ pub(crate) const START: &str = concat!(
     "[ \"$b\" = \"$1\" ] || { echo \"@@rxpath-passed-over ${b:--} $f\"; false; }; }; ",
     "sent() { echo \"@@rxpath-need $(uname -m)\"; read -r z h && [ -n \"$h\" ] || return; ",
     "[ \"$h\" = \"$1\" ] || { there \"$h\" && return; }; ",
-    "e=$d/$h; f=$e/rxpath; t=$e/.incoming.$$; ",
+    "k=$(cat /proc/sys/kernel/random/boot_id).$(stat -Lc %i /proc/self/ns/pid); ",
+    "e=$d/$h; f=$e/rxpath; t=$e/.incoming.$k.$$; ",
+    "for o in \"$e\"/.incoming.\"$k\".*; do kill -0 \"${o##*.}\" 2>/dev/null || rm -f \"$o\"; done; ",
     "(umask 077; ",
     "mkdir -p \"$e\" && true >\"$t\" && chmod 700 \"$t\" && ",
     "{ \"$t\" </dev/null || { echo @@rxpath-noexec >&2; false; }; } && echo @@rxpath-send && ",
@@ -62,7 +67,7 @@ pub(crate) fn line(words: &[&str]) -> String {
 mod tests {
     use std::fs;
     use std::io::Write;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::path::Path;
     use std::process::{Command, Output, Stdio};
 
@@ -83,6 +88,12 @@ mod tests {
     const LOCALE: &str = "C.UTF-8";
     /// Says how it was started.
     const PROGRAM: &[u8] = b"#!/bin/sh\necho started $* $(umask) ${LC_ALL:-none}\n";
+
+    /// Those of [`SHELLS`] that this machine has.
+    fn shells() -> impl Iterator<Item = &'static str> {
+        let is_here = |shell: &&str| Path::new(shell.split(' ').next().unwrap()).exists();
+        SHELLS.into_iter().filter(is_here)
+    }
 
     fn run(words: &[&str], input: &[u8]) -> String {
         run_with(Path::new("/usr/bin"), words, input)
@@ -122,9 +133,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_missing_is_stored_under_its_hash_and_started_in_one_go() {
-        for shell in
-            SHELLS.iter().filter(|shell| Path::new(shell.split(' ').next().unwrap()).exists())
-        {
+        for shell in shells() {
             stored_and_started(shell);
         }
     }
@@ -170,6 +179,34 @@ mod tests {
         assert_eq!(start("-", &whole), first, "{shell}");
         let left = fs::read_dir(at.join(&hash)).unwrap().count();
         assert_eq!(left, 1, "{shell}: nothing but the program");
+    }
+
+    #[test]
+    fn what_a_killed_transfer_left_is_removed_unless_its_process_may_live() {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let here = format!("{}.{}", boot.trim(), fs::metadata("/proc/self/ns/pid").unwrap().ino());
+        // The highest process id of Linux is 4194304.
+        let (own, none) = (std::process::id(), 4_194_305);
+        let left = [
+            (format!(".incoming.{here}.{none}"), false),
+            (format!(".incoming.{here}.{own}"), true),
+            (format!(".incoming.{here}0.{none}"), true),
+        ];
+        for shell in shells() {
+            let dir = tempfile::tempdir().unwrap();
+            let hash = crate::ship::hash(PROGRAM);
+            let copy = dir.path().join(&hash);
+            fs::create_dir(&copy).unwrap();
+            for (name, _) in &left {
+                fs::write(copy.join(name), "cut").unwrap();
+            }
+            let words = [hash.as_str(), dir.path().to_str().unwrap(), "user", "-", BUILD];
+            let told = printed(&output((Path::new("/usr/bin"), shell), &words, &sent(PROGRAM)));
+            assert!(told.contains("\nstarted endpoint"), "{shell}: {told}");
+            for (name, stays) in &left {
+                assert_eq!(copy.join(name).exists(), *stays, "{shell}: {name}");
+            }
+        }
     }
 
     #[test]
