@@ -18,6 +18,7 @@ pub mod recheck;
 mod request;
 pub mod reserved;
 pub mod shed;
+mod socket_file;
 pub mod sole;
 mod taken;
 pub mod textfile;

@@ -16,6 +16,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::request::{HEAD_BYTES, HttpResponse, RenderedPages, answer, wants_body};
+use crate::socket_file::SocketFile;
 
 /// Connections at once; one more closes the oldest.
 const CONNECTIONS: usize = 128;
@@ -81,7 +82,7 @@ pub struct MetricsServer {
     /// Where it is, with the port that the kernel chose.
     pub address: Address,
     /// The file of a Unix socket that goes with it.
-    own_file: Option<PathBuf>,
+    own_file: Option<SocketFile>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -91,7 +92,7 @@ impl MetricsServer {
     pub(crate) fn of(
         listener: Listener,
         address: &Address,
-        own_file: Option<PathBuf>,
+        own_file: Option<SocketFile>,
         page: Page,
     ) -> io::Result<Self> {
         listener.set_nonblocking()?;
@@ -107,12 +108,13 @@ impl MetricsServer {
 
 impl Drop for MetricsServer {
     fn drop(&mut self) {
+        // Before the socket closes: a new exporter may replace a stale file at any time, and its own would be removed.
+        if let Some(file) = &self.own_file {
+            file.remove();
+        }
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
-        }
-        if let Some(path) = &self.own_file {
-            let _ = std::fs::remove_file(path);
         }
     }
 }
@@ -399,6 +401,26 @@ mod tests {
             assert_eq!(ready(Err(errno), &all), [false]);
             assert!(begun.elapsed() >= REST, "{errno}: the next poll comes at once");
         }
+    }
+
+    #[test]
+    fn the_file_of_a_socket_is_removed_while_the_socket_listens() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("export.sock");
+        let (socket, file) = SocketFile::bind(&path).unwrap();
+        let (address, stop) = (Address::Unix(path.clone()), Arc::default());
+        let (say, is_removed) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while path.exists() && Instant::now() < deadline {
+                // why: the pace of looking; the deadline above ends it.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            say.send(!path.exists()).unwrap();
+            drop(socket);
+        });
+        drop(MetricsServer { address, own_file: Some(file), stop, thread: Some(thread) });
+        assert!(is_removed.recv().unwrap());
     }
 
     #[test]

@@ -3,8 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use nix::sys::socket::sockopt::{AcceptConn, ReuseAddr};
@@ -14,6 +13,7 @@ use nix::sys::socket::{
 };
 
 use crate::listen::{Address, Listener, MetricsServer, Page};
+use crate::socket_file::SocketFile;
 
 /// A place that is reserved. Nobody can connect to it before [`Reserved::open`], unless another program opened it.
 #[derive(Debug)]
@@ -75,9 +75,8 @@ impl Reserved {
                 Listener::Tcp(TcpListener::from(socket))
             }
             (Address::Unix(path), None) => {
-                remove_stale(path)?;
-                let listener = UnixListener::bind(path)?;
-                own_file = Some(path.clone());
+                let (listener, file) = SocketFile::bind(path)?;
+                own_file = Some(file);
                 Listener::Unix(listener)
             }
             (address, None) => {
@@ -99,21 +98,11 @@ fn bound(address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A socket that was left by a process that is gone is removed; anything else stays.
-fn remove_stale(path: &Path) -> io::Result<()> {
-    let is_socket = path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket());
-    if is_socket
-        && UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
-    {
-        std::fs::remove_file(path)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
+    use std::os::unix::net::UnixStream;
 
     use super::*;
     use crate::request::RenderedPages;
