@@ -53,6 +53,7 @@ during() {
 	"$@" >"$name.done"
 	took_ms=$((($(date +%s%N) - began) / 1000000))
 	wait $run
+	run=
 }
 # in_window NAME, COMMAND..: a run in whose first window the command begins and ends; up to three until it does. The window begins
 # 0.2 s after the order to measure and lasts 5 s.

@@ -8,7 +8,13 @@
 set -u
 rxpath=$1
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+run=
+# ended: ends the run that goes on, and waits until it has undone what it made in the machine.
+ended() {
+	[ -z "$run" ] || { pkill --parent "$run"; wait "$run"; }
+	rm -rf "$dir"
+}
+trap ended EXIT
 trap 'exit 130' HUP INT TERM # the shell would end without the other trap
 cd "$dir" || exit 1
 
@@ -84,6 +90,7 @@ astray() {
 		sleep 1
 		to "$own"
 	done
+	run=
 	cat "$1.said"
 }
 
