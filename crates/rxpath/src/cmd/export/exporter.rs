@@ -194,6 +194,9 @@ impl Exporter {
 
     /// A path that is wrong from the start ends the exporter; a disk that is full for a while does not.
     fn write(&mut self, path: &Path, text: &str) -> Result<(), Failure> {
+        if matches!(self.file, Written::Never) {
+            textfile::remove_left(path);
+        }
         let Err(error) = textfile::write(path, text) else {
             self.file = Written::Well;
             return Ok(());
