@@ -108,19 +108,26 @@ pub(super) fn take_link(
     }
 }
 
+/// The keys of the lab's link that a device has too: the setting that means the same, and its value for a link.
+#[rustfmt::skip]
+const ON_A_DEVICE: [(&str, &str, fn(&Lab) -> String); 8] = [
+    ("lab.gro", "{dev}/features/rx-gro", |link| switch(link.gro)),
+    ("lab.udp_gro_forwarding", "{dev}/features/rx-udp-gro-forwarding", |link| switch(link.udp_gro_forwarding)),
+    ("lab.tso", "{dev}/features/tx-tcp-segmentation", |link| switch(link.tso)),
+    ("lab.threaded", "{dev}/threaded", |link| u8::from(link.threaded).to_string()),
+    ("lab.rps_cpus", RPS_OF_EACH_QUEUE, |link| link.rps_cpus.to_mask()),
+    ("lab.gro_flush_timeout", "{dev}/gro_flush_timeout", |link| link.gro_flush_timeout.unwrap_or_default().0.to_string()),
+    ("lab.napi_defer_hard_irqs", "{dev}/napi_defer_hard_irqs", |link| link.napi_defer_hard_irqs.unwrap_or_default().to_string()),
+    ("lab.queues", "{dev}/channels/combined", |link| link.queues.to_string()),
+];
+
+fn switch(on: bool) -> String {
+    if on { "on" } else { "off" }.to_owned()
+}
+
 /// The setting of a device that means the same as a key of the lab's link.
 fn on_a_device(key: &str) -> Option<&'static str> {
-    Some(match key {
-        "lab.gro" => "{dev}/features/rx-gro",
-        "lab.udp_gro_forwarding" => "{dev}/features/rx-udp-gro-forwarding",
-        "lab.tso" => "{dev}/features/tx-tcp-segmentation",
-        "lab.threaded" => "{dev}/threaded",
-        "lab.rps_cpus" => RPS_OF_EACH_QUEUE,
-        "lab.gro_flush_timeout" => "{dev}/gro_flush_timeout",
-        "lab.napi_defer_hard_irqs" => "{dev}/napi_defer_hard_irqs",
-        "lab.queues" => "{dev}/channels/combined",
-        _ => return None,
-    })
+    ON_A_DEVICE.iter().find(|(own, ..)| *own == key).map(|(_, name, _)| *name)
 }
 
 /// What the link of a variant is to be, as settings of the hosts' devices. What the scenario sets itself stays. It gives the keys
@@ -131,22 +138,11 @@ pub(super) fn set_on_devices(
     tune: &mut Tune,
 ) -> BTreeSet<String> {
     let mut set = BTreeSet::new();
-    let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
-    for key in hosts.differing.iter().filter(|key| hosts.sets(key)) {
-        let value = match key.as_str() {
-            "lab.gro" => switch(link.gro),
-            "lab.udp_gro_forwarding" => switch(link.udp_gro_forwarding),
-            "lab.tso" => switch(link.tso),
-            "lab.threaded" => u8::from(link.threaded).to_string(),
-            "lab.rps_cpus" => link.rps_cpus.to_mask(),
-            "lab.gro_flush_timeout" => link.gro_flush_timeout.unwrap_or_default().0.to_string(),
-            "lab.napi_defer_hard_irqs" => link.napi_defer_hard_irqs.unwrap_or_default().to_string(),
-            _ => link.queues.to_string(),
-        };
+    for (key, _, value) in ON_A_DEVICE.iter().filter(|(key, ..)| hosts.sets(key)) {
         let Some((sets, name)) = setting_of(tune, key) else { continue };
         if let Entry::Vacant(free) = sets.entry(name.to_owned()) {
-            free.insert(value);
-            set.insert(key.clone());
+            free.insert(value(link));
+            set.insert((*key).to_owned());
         }
     }
     set

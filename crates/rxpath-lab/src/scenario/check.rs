@@ -208,10 +208,8 @@ fn sender(reader: &Reader<'_>) -> Result<(), FileError> {
 fn capacity_slo(reader: &Reader<'_>) -> Result<(), FileError> {
     let key = "load.capacity_slo";
     let Some(text) = reader.text(key) else { return Ok(()) };
-    let is_read = Objectives::read(text, reader.protocol());
-    is_read
-        .map(|_| ())
-        .map_err(|why| error(reader, key, format!("`{key}`: {why}"), "write loss=0.1% or p99<2ms"))
+    let Err(why) = Objectives::read(text, reader.protocol()) else { return Ok(()) };
+    Err(error(reader, key, format!("`{key}`: {why}"), "write loss=0.1% or p99<2ms"))
 }
 
 /// The capacity is searched once, with the first variant that asks for a share of it.

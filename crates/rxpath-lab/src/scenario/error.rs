@@ -101,6 +101,21 @@ pub(super) fn suggestion(word: &str, what: &str, candidates: &[&str]) -> String 
     }
 }
 
+/// An error unless a word is one of those that a scenario may have there.
+pub(super) fn one_of(
+    at: &At,
+    what: &str,
+    word: &str,
+    known: &[impl AsRef<str>],
+) -> Result<(), FileError> {
+    let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+    if known.contains(&word) {
+        return Ok(());
+    }
+    let wrong = format!("`{word}` is no {what} of this scenario");
+    Err(FileError::new(at, wrong, suggestion(word, &format!("{what}s"), &known)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,15 +31,10 @@ pub(super) fn expand(file: &ScenarioFile) -> Vec<Made> {
         let what = variant.what.clone().unwrap_or_else(|| describe(&variant.own));
         made.push(Made { name: variant.name.clone(), what, over });
     }
-    if made.is_empty() && file.sweep.is_empty() {
-        let what = "the scenario as it is".into();
-        made.push(Made { name: "base".into(), what, over: Overlay::new() });
-    }
-    if file.sweep.is_empty() {
-        return made;
-    }
     if made.is_empty() {
-        made.push(Made { name: String::new(), what: String::new(), over: Overlay::new() });
+        let is_alone = file.sweep.is_empty();
+        let [name, what] = if is_alone { ["base", "the scenario as it is"] } else { [""; 2] };
+        made.push(Made { name: name.into(), what: what.into(), over: Overlay::new() });
     }
     for axis in &file.sweep {
         let short = short_name(axis, &file.sweep);
@@ -62,10 +57,10 @@ fn step(below: &Made, axis: &Axis, short: &str, value: &Setting) -> Made {
 }
 
 /// `batch` for `serve.batch`, unless `load.batch` is swept too.
-fn short_name<'a>(axis: &Axis, all: &'a [Axis]) -> &'a str {
-    let name = all.iter().find(|other| other.key == axis.key).map_or("", |it| it.key.as_str());
-    let alone = all.iter().filter(|other| own_name(&other.key) == own_name(name)).count() == 1;
-    if alone { own_name(name) } else { name }
+fn short_name<'a>(axis: &'a Axis, all: &[Axis]) -> &'a str {
+    let own = own_name(&axis.key);
+    let alone = all.iter().filter(|other| own_name(&other.key) == own).count() == 1;
+    if alone { own } else { &axis.key }
 }
 
 /// A key without its section.
@@ -81,6 +76,7 @@ fn describe(own: &Overlay) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-fn plain(value: &Json) -> String {
+/// A value as it is typed behind `KEY=`.
+pub(super) fn plain(value: &Json) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -4,10 +4,9 @@ use rxpath_record::axes::Axes;
 use rxpath_record::comparison::Published;
 use rxpath_remote::Inventory;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::error::{At, FileError, suggestion};
-use super::merge::{Overlay, read_key};
+use super::error::suggestion;
+use super::merge::Overlay;
 use super::spec::Search;
 use super::value::Setting;
 
@@ -83,20 +82,5 @@ impl ScenarioFile {
     /// Whether a comparison has an expectation or a published figure.
     pub fn expects(&self) -> bool {
         self.compare.iter().any(|one| one.expected.is_some() || one.published.is_some())
-    }
-
-    /// Adds `key = value` of a `--set` to the base or to one variant.
-    pub(super) fn put(
-        &mut self,
-        variant: Option<usize>,
-        (section, key): (&str, &str),
-        value: &Value,
-        at: &At,
-    ) -> Result<(), FileError> {
-        let overlay = match variant.and_then(|index| self.variants.get_mut(index)) {
-            Some(variant) => &mut variant.own,
-            None => &mut self.base,
-        };
-        read_key(section, key, value, at, overlay)
     }
 }

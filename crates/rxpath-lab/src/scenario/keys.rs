@@ -39,12 +39,10 @@ pub(super) fn instead_of(section: &str, name: &str) -> String {
         (own == plain && other != section).then_some(other)
     });
     let known = names_in(section);
-    match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => match elsewhere {
-            Some(other) => format!("`{plain}` belongs to [{other}]"),
-            None => suggestion(name, "keys", &known),
-        },
+    match (nearest(name, known.iter().copied()), elsewhere) {
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        (None, Some(other)) => format!("`{plain}` belongs to [{other}]"),
+        (None, None) => suggestion(name, "keys", &known),
     }
 }
 
@@ -56,14 +54,14 @@ pub(super) fn full_name(path: &str) -> String {
     if !full.is_empty() {
         return format!("did you mean `{}`?", full.join("` or `"));
     }
-    nearest(path, keys().map(|key| key.name)).map_or_else(
-        || {
+    match nearest(path, keys().map(|key| key.name)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
             "keys begin with topology., lab., tune., background., observe., serve., load., trials. or \
                  variant.NAME."
                 .into()
-        },
-        |near| format!("did you mean `{near}`?"),
-    )
+        }
+    }
 }
 
 /// Name, form and meaning of every key, for the reference.

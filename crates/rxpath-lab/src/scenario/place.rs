@@ -12,17 +12,19 @@ use rxpath_core::{CpuList, SortFew, Warning};
 use super::cpus::{CpuExpr, CpuItem, Relation, Role};
 use super::host_shape::{CpuShape, HostShape};
 
+const NO_CPU: &str = "this process may use no CPU at all";
+
 /// Roles of one host.
 pub(super) struct Places<'a> {
-    host: &'a HostShape,
+    pub host: &'a HostShape,
     /// Usable CPUs: one per core first, the nearest to the first core, which is near the card, first.
     pool: Vec<CpuShape>,
     /// The sender's host, where it is another one.
     sender: Option<Box<Places<'a>>>,
     /// Whether the hosts may be changed.
     may_change: bool,
-    /// The hosts of the experiment, where they are known.
-    aliases: Option<&'a [&'a str]>,
+    /// The hosts of the experiment, where they are known; a lab has none.
+    pub aliases: Option<&'a [&'a str]>,
 }
 
 /// Why a list has no CPUs here.
@@ -51,10 +53,10 @@ impl<'a> Places<'a> {
                 pool.iter().filter(|other| other.core == cpu.core && other.cpu < cpu.cpu).count()
             };
             let far = |cpu: &CpuShape| (cpu.node != first.node, cpu.l3 != first.l3);
-            let keys: Vec<_> = pool.iter().map(|cpu| (thread(cpu), far(cpu), cpu.cpu)).collect();
-            let mut order: Vec<usize> = (0..pool.len()).collect();
-            order.sort_few_by_key(|index| keys[*index]);
-            pool = order.into_iter().map(|index| pool[index]).collect();
+            let keyed = pool.iter().map(|cpu| ((thread(cpu), far(cpu), cpu.cpu), *cpu));
+            let mut keyed: Vec<_> = keyed.collect();
+            keyed.sort_few_by_key(|(key, _)| *key);
+            pool = keyed.into_iter().map(|(_, cpu)| cpu).collect();
         }
         Self { host, pool, sender: None, may_change: false, aliases: Some(&[]) }
     }
@@ -70,11 +72,6 @@ impl<'a> Places<'a> {
         Self { sender, may_change, aliases, ..Self::new(receiver) }
     }
 
-    /// The aliases of the hosts, where they are known; a lab has none.
-    pub fn aliases(&self) -> Option<&'a [&'a str]> {
-        self.aliases
-    }
-
     /// Where sender and receiver are on hosts of their own: whether these may be changed.
     pub fn may_change_hosts(&self) -> Option<bool> {
         self.sender.is_some().then_some(self.may_change)
@@ -83,16 +80,6 @@ impl<'a> Places<'a> {
     /// The roles of the host on which a key's threads run.
     pub fn of(&self, key: &str) -> &Self {
         self.sender.as_deref().filter(|_| key.starts_with("load.")).unwrap_or(self)
-    }
-
-    /// What of the host's power management an experiment may depend on.
-    pub fn power(&self) -> &super::power::Power {
-        &self.host.power
-    }
-
-    /// What of the kernel and its tools an experiment may depend on.
-    pub fn offers(&self) -> &super::offers::Offers {
-        &self.host.offers
     }
 
     /// The CPUs of a list. What had to be shrunk or shared is added to `warnings`.
@@ -134,14 +121,13 @@ impl<'a> Places<'a> {
         warnings: &mut Vec<Warning>,
     ) -> Result<Vec<u32>, Misplaced> {
         let order = self.order(role);
-        if order.is_empty() && role == Role::Victim && !self.pool.is_empty() {
-            return Err(Misplaced::NotAvailable(
-                "this process may use one CPU: a victim needs a second one, to which the sender's softirqs are steered"
-                    .into(),
-            ));
-        }
         if order.is_empty() {
-            return Err(Misplaced::NotAvailable("this process may use no CPU at all".into()));
+            let why = if role == Role::Victim && !self.pool.is_empty() {
+                "this process may use one CPU: a victim needs a second one, to which the sender's softirqs are steered"
+            } else {
+                NO_CPU
+            };
+            return Err(Misplaced::NotAvailable(why.into()));
         }
         let wanted = count as usize;
         let mut got: Vec<u32> = order.iter().copied().take(wanted).collect();
@@ -193,10 +179,9 @@ impl<'a> Places<'a> {
     }
 
     fn related(&self, relation: Relation, role: Role) -> Result<u32, Misplaced> {
-        let to =
-            self.order(role).first().and_then(|first| self.shape(*first)).ok_or_else(|| {
-                Misplaced::NotAvailable("this process may use no CPU at all".into())
-            })?;
+        let first = self.order(role).first().copied();
+        let to = self.pool.iter().find(|cpu| Some(cpu.cpu) == first);
+        let to = to.ok_or_else(|| Misplaced::NotAvailable(NO_CPU.into()))?;
         let fits = |cpu: &&CpuShape| match relation {
             Relation::Sibling => cpu.core == to.core && cpu.cpu != to.cpu,
             Relation::SameCache => cpu.core != to.core && cpu.l3 == to.l3 && cpu.node == to.node,
@@ -223,9 +208,5 @@ impl<'a> Places<'a> {
                 Relation::OtherNode => "this host has one NUMA node".into(),
             })
         })
-    }
-
-    fn shape(&self, cpu: u32) -> Option<CpuShape> {
-        self.pool.iter().find(|known| known.cpu == cpu).copied()
     }
 }

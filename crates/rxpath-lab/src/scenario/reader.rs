@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::cpus::CpuExpr;
 use super::error::{At, FileError};
+use super::host_shape::HostShape;
 use super::key::{Key, Kind};
 use super::keys::keys;
 use super::merge::Overlay;
@@ -123,7 +124,7 @@ impl<'a> Reader<'a> {
     /// The lab. What the host lacks, or has switched otherwise, marks the variant.
     pub fn lab(&mut self) -> Result<Lab, FileError> {
         let lab: Lab = self.section()?;
-        let (power, offers) = (self.places.power(), self.places.offers());
+        let HostShape { power, offers, .. } = self.places.host;
         let lacks = |wanted: bool, what: &Option<String>| what.clone().filter(|_| wanted);
         let missing = [
             lab.turbo.and_then(|on| power.turbo.lacks(on)),

@@ -102,7 +102,7 @@ fn resolve_variant(
     }
     let lab = reader.lab()?;
     let background = reader.background()?;
-    check::hosts(&reader, places.aliases(), &tune, &background)?;
+    check::hosts(&reader, places.aliases, &tune, &background)?;
     check::tune(&reader, topology, &tune)?;
     let observe = reader.observe(&background)?;
     let start_multiple = reader.start_multiple();

@@ -7,7 +7,8 @@ use rxpath_core::{Nanos, SortFew};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::error::{At, FileError, suggestion};
+use super::error::{At, FileError, one_of};
+use super::expand::plain;
 use super::file::ScenarioFile;
 use super::set;
 use super::source::{Positions, Table, leaves};
@@ -35,23 +36,16 @@ impl WrittenSearch {
     /// The search, each of its values checked as a `--set` of that file.
     pub fn checked(self, file: &ScenarioFile, at: &Positions<'_>) -> Result<Search, FileError> {
         if let Some(name) = &self.variant {
-            let names = file.names();
-            let known: Vec<&str> = names.iter().map(String::as_str).collect();
-            if !known.contains(&name.as_str()) {
-                let wrong = format!("`{name}` is no variant of this scenario");
-                let right = suggestion(name, "variants", &known);
-                return Err(FileError::new(&at.at("search.variant"), wrong, right));
-            }
+            one_of(&at.at("search.variant"), "variant", name, &file.names())?;
         }
         if !file.compare.is_empty() {
             let right = "leave [[compare]] out: a search compares its start with what it keeps";
             return Err(FileError::new(&at.at("compare[0]"), "a search is no comparison", right));
         }
         let budget = self.budget.map(|text| {
-            let wrong =
-                |error: ParseUnitError| format!("`search.budget`: {}", error.with_example("10min"));
             text.parse().map_err(|error: ParseUnitError| {
-                FileError::new(&at.at("search.budget"), wrong(error), "write such as \"10min\"")
+                let wrong = format!("`search.budget`: {}", error.with_example("10min"));
+                FileError::new(&at.at("search.budget"), wrong, "write such as \"10min\"")
             })
         });
         let mut axes = Vec::new();
@@ -96,9 +90,8 @@ fn axis(name: &str, values: &Value, at: &At) -> Result<SearchAxis, FileError> {
     if values.is_empty() {
         return wrong(format!("`{name}` has no values"));
     }
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
     let values: Vec<Vec<String>> =
-        values.iter().map(|value| vec![format!("{name}={}", text(value))]).collect();
+        values.iter().map(|value| vec![format!("{name}={}", plain(value))]).collect();
     let again = (1..values.len()).find(|at| values[..*at].contains(&values[*at]));
     match again {
         Some(again) => wrong(format!("`{}` is listed twice", values[again][0])),
@@ -113,10 +106,7 @@ impl SearchAxis {
             let mut file = file.clone();
             sets.iter().try_for_each(|text| {
                 let key = text.split('=').next().unwrap_or_default();
-                if ["trials", "variant"]
-                    .iter()
-                    .any(|section| key.split('.').next() == Some(section))
-                {
+                if matches!(key.split('.').next(), Some("trials" | "variant")) {
                     let right = "try keys of lab, tune, background, serve or load: serve.batch";
                     return Err(FileError::new(at, format!("`{key}` cannot be searched"), right));
                 }

@@ -85,12 +85,7 @@ macro_rules! section {
 
         impl Section for $name {
             const KEYS: &'static [Key] = &[
-                $(Key {
-                    name: concat!($section, ".", stringify!($key)),
-                    kind: $kind,
-                    protocols: $protocols,
-                    doc: $doc,
-                },)*
+                $(Key::new(concat!($section, ".", stringify!($key)), $kind, $protocols, $doc),)*
             ];
         }
     };

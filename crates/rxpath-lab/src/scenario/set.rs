@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::error::{At, FileError};
 use super::file::ScenarioFile;
 use super::keys::full_name;
-use super::merge::SECTIONS;
+use super::merge::{SECTIONS, read_key};
 use super::source::set_value;
 
 /// Lays one `--set` over the scenario. `KEY` is `serve.batch`, `trials.blocks` or `variant.NAME.serve.batch`.
@@ -36,12 +36,16 @@ pub(super) fn apply(file: &mut ScenarioFile, text: &str) -> Result<(), FileError
     if !SECTIONS.contains(&section) && section != "trials" {
         return Err(FileError::new(&at, format!("there is no setting `{path}`"), full_name(path)));
     }
+    let overlay = match variant {
+        Some(index) => &mut file.variants[index].own,
+        None => &mut file.base,
+    };
     let value = set_value(value);
     // `tune.receiver."{dev}/threaded"`: the name of a setting, with or without quotes.
     if let (true, Some((key, name))) = (section == "tune", key.split_once('.')) {
         let name = name.trim_matches(['"', '\'']);
         let value = Value::Object([(name.to_owned(), value)].into_iter().collect());
-        return file.put(variant, (section, key), &value, &at);
+        return read_key(section, key, &value, &at, overlay);
     }
-    file.put(variant, (section, key), &value, &at)
+    read_key(section, key, &value, &at, overlay)
 }

@@ -10,7 +10,7 @@ use rxpath_remote::Inventory;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::error::{At, FileError, ScenarioError, suggestion};
+use super::error::{At, FileError, ScenarioError, one_of};
 use super::file::{Axis, CompareFile, ScenarioFile, VariantFile};
 use super::forms::Parser;
 use super::keys::{find, instead_of};
@@ -221,31 +221,21 @@ impl ScenarioFile {
         written: CompareFile,
         at: impl Fn(&str) -> At,
     ) -> Result<CompareFile, FileError> {
-        let names = self.names();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let metrics = self.metrics();
-        let metrics: Vec<&str> = metrics.iter().map(String::as_str).collect();
-        let one_of = |key: &str, what: &str, text: &str, known: &[&str]| {
-            if known.contains(&text) {
-                return Ok(());
-            }
-            let wrong = format!("`{text}` is no {what} of this scenario");
-            Err(FileError::new(&at(key), wrong, suggestion(text, &format!("{what}s"), known)))
-        };
-        let first = names.first().copied().unwrap_or_default();
-        let base = if written.base.is_empty() { first.into() } else { written.base };
-        one_of("base", "variant", &base, &names)?;
-        one_of("variant", "variant", &written.variant, &names)?;
+        let (names, metrics) = (self.names(), self.metrics());
+        let first = names.first().cloned().unwrap_or_default();
+        let base = if written.base.is_empty() { first } else { written.base };
+        one_of(&at("base"), "variant", &base, &names)?;
+        one_of(&at("variant"), "variant", &written.variant, &names)?;
         if base == written.variant {
             let wrong = format!("`{base}` is compared with itself");
             let right = "name another base; trials.aa measures the noise";
             return Err(FileError::new(&at("variant"), wrong, right));
         }
         if let Some(metric) = &written.metric {
-            one_of("metric", "metric", metric, &metrics)?;
+            one_of(&at("metric"), "metric", metric, &metrics)?;
         }
         if let Some(expected) = &written.expected {
-            one_of("expected", "direction", expected, &["up", "down", "same"])?;
+            one_of(&at("expected"), "direction", expected, &["up", "down", "same"])?;
         }
         if let Some((key, right)) = written.published.as_ref().and_then(Published::fault) {
             let wrong = format!("`published.{key}` is missing or not usable");
@@ -310,10 +300,10 @@ fn parser_metrics(side: &str, parser: &Parser) -> Vec<String> {
 }
 
 /// The full name of a parser's metric that was named without its side; the load's comes first.
-fn with_side(name: String, known: &[&str]) -> String {
+fn with_side(name: String, known: &[String]) -> String {
     if METRICS.iter().any(|metric| metric.name == name) {
         return name;
     }
     let full = ["load", "serve"].map(|side| format!("{side}.{name}"));
-    full.into_iter().find(|full| known.contains(&full.as_str())).unwrap_or(name)
+    full.into_iter().find(|full| known.contains(full)).unwrap_or(name)
 }
