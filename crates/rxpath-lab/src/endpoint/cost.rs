@@ -38,7 +38,12 @@ impl EndpointCost {
     pub fn end(mut self, outlet: &Outlet) -> Option<ControlCost> {
         let (from, to) = self.from.zip(CostMark::take(outlet))?;
         self.cpus.look();
-        Some(ControlCost { cpus: CpuList(self.cpus.cpus.into_iter().collect()), ..from.until(&to) })
+        Some(ControlCost {
+            span_ns: to.t_ns - from.t_ns,
+            cpu_ns: to.cpu.saturating_sub(from.cpu).as_nanos() as u64,
+            control_bytes: to.bytes - from.bytes,
+            cpus: CpuList(self.cpus.cpus.into_iter().collect()),
+        })
     }
 }
 
@@ -53,15 +58,6 @@ impl CostMark {
     fn take(outlet: &Outlet) -> Option<Self> {
         let cpu = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).ok()?;
         Some(Self { t_ns: monotonic_ns(), cpu: cpu.into(), bytes: outlet.bytes() })
-    }
-
-    fn until(&self, to: &Self) -> ControlCost {
-        ControlCost {
-            span_ns: to.t_ns - self.t_ns,
-            cpu_ns: to.cpu.saturating_sub(self.cpu).as_nanos() as u64,
-            control_bytes: to.bytes - self.bytes,
-            cpus: CpuList::default(),
-        }
     }
 }
 

@@ -54,21 +54,6 @@ impl Paces {
         }
     }
 
-    /// With the first reading of the window: what was read before is of ramp and settle.
-    #[must_use]
-    pub fn begin_window(mut self) -> Self {
-        self.window = self.readings.len();
-        self.read();
-        self
-    }
-
-    /// The last reading.
-    #[must_use]
-    pub fn end(mut self) -> Self {
-        self.read();
-        self
-    }
-
     /// The readings of each part of the trial, and its name. The first one of the window ends ramp and settle.
     fn parts(&self) -> [(&[ClockReading], &'static str); 2] {
         let ramp = self.readings.get(..=self.window).unwrap_or_default();
@@ -176,7 +161,11 @@ impl PaceReader {
 
     /// What it read, and the first reading of the window.
     pub fn into_window(mut self) -> Paces {
-        self.end().unwrap_or_else(Paces::begin).begin_window()
+        let mut paces = self.end().unwrap_or_else(Paces::begin);
+        // What was read before is of ramp and settle.
+        paces.window = paces.readings.len();
+        paces.read();
+        paces
     }
 
     fn end(&mut self) -> Option<Paces> {
@@ -298,7 +287,7 @@ mod tests {
         let armed_ns = ClockReading::now().raw_ns;
         let mut paces = reader.into_window();
         paces.note();
-        let paces = paces.end();
+        paces.read();
         let of_ramp = &paces.readings[..paces.window];
         assert!(of_ramp.first().is_some_and(|first| first.raw_ns <= armed_ns), "{of_ramp:?}");
         assert!(paces.readings.len() >= paces.window + 2, "{:?}", paces.readings);

@@ -120,14 +120,20 @@ impl EndpointPrograms {
                 return json(&self.launch(program, words, (host, *sender))?);
             }
             ProgramAsk::Order { line } => self.order(program, line)?,
-            ProgramAsk::HangUp => self.hang_up(program),
+            ProgramAsk::HangUp => {
+                if let Some(running) = self.running.get_mut(&program) {
+                    running.stdin = None;
+                }
+            }
             ProgramAsk::LaunchForeign { foreign, at_ns } => {
                 return json(&self.launch_foreign(program, foreign, *at_ns)?);
             }
             ProgramAsk::Signal { number } => {
                 let signal = Signal::try_from(*number)
                     .map_err(|_| LabError::internal(format!("{number} is no signal")))?;
-                self.signal(program, signal);
+                if let Some(running) = self.running.get(&program) {
+                    running.signal(signal);
+                }
             }
             ProgramAsk::HasBound { port } => {
                 let running = self.running.get(&program);
@@ -194,22 +200,10 @@ impl EndpointPrograms {
             .and_then(|()| pipe.flush())
             .map_err(|error| LabError::io("give an order to a workload", error))
     }
-
-    fn hang_up(&mut self, program: u32) {
-        if let Some(running) = self.running.get_mut(&program) {
-            running.stdin = None;
-        }
-    }
-
-    /// Sends a signal to it and what it started.
-    fn signal(&self, program: u32, signal: Signal) {
-        if let Some(running) = self.running.get(&program) {
-            running.signal(signal);
-        }
-    }
 }
 
 impl Running {
+    /// Sends a signal to it and what it started.
     fn signal(&self, signal: Signal) {
         // Its status is taken by the waiter alone, which ends right after.
         if !self.waiter.is_finished() {

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rxpath_host::write::change::{ChangeOutcome, SettingChange};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -160,13 +159,14 @@ impl HostSettings {
 
     /// What `rxpath tune plan` says, and whether it has all that was asked for.
     fn planned(&self, options: Vec<String>) -> Result<(Plan, bool), LabError> {
-        let words: Vec<String> =
-            ["plan", "--json"].map(str::to_owned).into_iter().chain(options).collect();
+        let options = options.iter().map(String::as_str);
+        let words: Vec<&str> = ["plan", "--json"].into_iter().chain(options).collect();
         let done = self.tune(&words, "")?;
         let Ok(printed) = serde_json::from_str::<Printed<Value>>(&done.stdout) else {
             return Err(failed(&done));
         };
-        let mut plan: Plan = typed(printed.result.clone())?;
+        let mut plan: Plan = serde_json::from_value(printed.result.clone())
+            .map_err(|error| LabError::internal(format!("`rxpath tune plan`: {error}")))?;
         plan.file = toml::to_string(&without_nulls(printed.result)).map_err(|error| {
             LabError::internal(format!("a plan cannot be written as TOML: {error}"))
         })?;
@@ -208,8 +208,7 @@ impl HostSettings {
         let words = ["apply", "/dev/stdin", "--json", "--on-failure", "undo", "--confirm-within"];
         let own = std::process::id().to_string();
         let held = [within.as_str(), "--while-alive", own.as_str()];
-        let words = words.into_iter().chain(held).map(str::to_owned);
-        let done = self.tune(&words.collect::<Vec<_>>(), &planned.file)?;
+        let done = self.tune(&[&words[..], &held[..]].concat(), &planned.file)?;
         let Ok(applied) = serde_json::from_str::<Printed<Applied>>(&done.stdout) else {
             return Err(failed(&done));
         };
@@ -234,13 +233,13 @@ impl HostSettings {
         let Some(journal) = self.journal else { return Ok(true) };
         let (journal, within) = (journal.to_string(), format!("{within_s}s"));
         let words = ["verify", journal.as_str(), "--json", "--confirm-within", within.as_str()];
-        Ok(self.tune(&words.map(str::to_owned), "")?.is_success)
+        Ok(self.tune(&words, "")?.is_success)
     }
 
     /// The journal stays known until its changes are undone: another program may hold the lock of `rxpath tune` at first.
     fn undo(&mut self) -> Result<(), LabError> {
         let Some(journal) = self.journal else { return Ok(()) };
-        let done = self.tune(&["undo".into(), journal.to_string(), "--json".into()], "")?;
+        let done = self.tune(&["undo", &journal.to_string(), "--json"], "")?;
         if !done.is_success {
             return Err(failed(&done));
         }
@@ -250,7 +249,7 @@ impl HostSettings {
     }
 
     /// Runs `rxpath tune` with these words to its end: it never leaves a change without its journal.
-    fn tune(&self, words: &[String], input: &str) -> Result<Done, LabError> {
+    fn tune(&self, words: &[&str], input: &str) -> Result<Done, LabError> {
         let start = |source| LabError::Start { path: self.exe.clone(), source };
         let mut command = Command::new(&self.exe);
         command.arg("tune").args(words);
@@ -316,11 +315,6 @@ fn not_made(changes: &[SettingChange]) -> Vec<String> {
         })
     };
     changes.iter().filter_map(one).collect()
-}
-
-fn typed<T: DeserializeOwned>(value: Value) -> Result<T, LabError> {
-    serde_json::from_value(value)
-        .map_err(|error| LabError::internal(format!("`rxpath tune plan`: {error}")))
 }
 
 /// TOML has no null.

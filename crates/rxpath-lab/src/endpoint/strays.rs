@@ -61,8 +61,9 @@ pub fn mark(command: &mut Command) {
     }
 }
 
-/// Starts the guard of this process. Without one, the next endpoint has its work.
-pub fn start_guard(exe: &Path) -> Option<Guard> {
+/// Starts the guard of this process, which waits for the end of the pipe that comes with it. Without one, the next endpoint has
+/// its work.
+pub fn start_guard(exe: &Path) -> Option<Child> {
     let mut command = Command::new(exe);
     // Its identity, and not the guard's parent: that is another one if this process ends before the guard looks.
     let own = own_id().ok()?;
@@ -71,12 +72,7 @@ pub fn start_guard(exe: &Path) -> Option<Guard> {
     command.process_group(0);
     // Its output would keep the connection open that ends with the endpoint.
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().ok().map(|child| Guard { _child: child })
-}
-
-/// The guard's process and the pipe whose end it waits for.
-pub struct Guard {
-    _child: Child,
+    command.spawn().ok()
 }
 
 /// The guard: waits for the end of its input and of the process that started it, kills what that left, and removes its files.

@@ -244,7 +244,7 @@ fn window(
     let to = CpuSnapshot::of_ours(&ours);
     let cost = cost.end(outlet);
     let between = Between::marks(&from, &to, &ours);
-    let paces = paces.end();
+    paces.read();
     let after = Interrupted::now(&counting.lowest());
     let device_cpus = after.cpus_since(&before, [&first, &last]);
     let between = Between { device_cpus, ..between };

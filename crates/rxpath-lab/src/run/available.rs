@@ -76,10 +76,15 @@ mod tests {
     use rxpath_record::run::RunWriter;
 
     use super::super::Options;
-    use super::super::progress::Silent;
+    use super::super::progress::Progress;
     use super::super::times::Times;
     use super::*;
     use crate::scenario::{HostShape, parse, resolve};
+
+    /// Shows nothing.
+    struct Silent;
+
+    impl Progress for Silent {}
 
     #[test]
     fn a_search_too_gets_the_reason_of_a_variant_without_the_address_of_a_host() {

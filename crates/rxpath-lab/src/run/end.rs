@@ -27,7 +27,7 @@ impl Running<'_> {
             Err(LabError::Interrupted) => (Status::Interrupted, "interrupted"),
             Err(_) => (Status::Failed, "failed"),
         };
-        if !matches!(outcome, Ok(())) {
+        if outcome.is_err() {
             summary::update(&self.resolved, &mut self.manifest);
         }
         // A run that ended early may have lost a host.

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use rxpath_core::SortFew;
 use rxpath_core::number::grouped;
 use rxpath_core::units::si;
-use rxpath_record::capacity::Capacity;
 use rxpath_record::comparison::{Comparison, Outcome};
 use rxpath_record::ledger::Balances;
 use rxpath_record::manifest::{Manifest, Status, Trial};
@@ -26,14 +25,14 @@ pub fn of(manifest: &Manifest) -> String {
     if noisy > 0 {
         said.push(format!("Too noisy to conclude from: {noisy} of {all} trials are of grade D."));
     }
-    match manifest.comparisons.iter().max_by(|a, b| weight(a).total_cmp(&weight(b))) {
-        Some(largest) => said.push(difference(largest, manifest)),
-        None if manifest.capacity.is_some() => {
-            let found = manifest.capacity.as_ref();
-            said.extend(found.map(|found| format!("{} {}.", found.variant, found.sentence())));
-            said.extend(found.and_then(Capacity::limit).map(|limit| format!("{limit}.")));
+    let largest = manifest.comparisons.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)));
+    match (largest, &manifest.capacity) {
+        (Some(largest), _) => said.push(difference(largest, manifest)),
+        (None, Some(found)) => {
+            said.push(format!("{} {}.", found.variant, found.sentence()));
+            said.extend(found.limit().map(|limit| format!("{limit}.")));
         }
-        None => said.extend(manifest.variants.iter().find_map(|variant| {
+        (None, None) => said.extend(manifest.variants.iter().find_map(|variant| {
             let main = &manifest.main_metric;
             let rate = variant.metrics.get(main)?;
             let (unit, verb) = (metric::unit(main), metric::verb(main));

@@ -23,8 +23,3 @@ pub trait Progress {
     /// Something was found out before the first trial that counts: in words.
     fn found(&mut self, _what: &str) {}
 }
-
-/// Shows nothing.
-pub struct Silent;
-
-impl Progress for Silent {}

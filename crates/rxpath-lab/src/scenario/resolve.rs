@@ -159,20 +159,16 @@ fn differences(
 
 /// The comparisons whose two variants can run here; without any in the file, each against the first.
 fn compare(file: &ScenarioFile, variants: &[Variant]) -> Vec<Compare> {
-    let here: Vec<&str> = variants
-        .iter()
-        .filter(|variant| variant.not_available.is_none())
-        .map(|variant| variant.name.as_str())
-        .collect();
-    let first = variants.iter().find(|variant| variant.not_available.is_none());
-    let main = first.map_or("delivered_pps", Variant::main_metric);
+    let here: Vec<&Variant> = variants.iter().filter(|it| it.not_available.is_none()).collect();
+    let main = here.first().map_or("delivered_pps", |first| first.main_metric());
     if file.compare.is_empty() {
         let Some((base, others)) = here.split_first() else { return Vec::new() };
-        return others.iter().map(|variant| Compare::of(main, base, variant)).collect();
+        return others.iter().map(|other| Compare::of(main, &base.name, &other.name)).collect();
     }
+    let is_here = |name: &str| here.iter().any(|variant| variant.name == name);
     file.compare
         .iter()
-        .filter(|pair| here.contains(&pair.base.as_str()) && here.contains(&pair.variant.as_str()))
+        .filter(|pair| is_here(&pair.base) && is_here(&pair.variant))
         .map(|pair| Compare {
             metric: pair.metric.clone().unwrap_or_else(|| main.into()),
             base: pair.base.clone(),

@@ -12,7 +12,7 @@ use super::error::{At, FileError, nearest};
 use super::key::{Key, Kind, OF_HTTP};
 use super::on_hosts::OnHosts;
 use super::reworded::reworded;
-use super::source::Table;
+use super::source::{Table, leaves};
 use super::spec::{Parser, Qdisc};
 
 /// Rulesets and commands longer than this are refused: they belong in a file of their own.
@@ -109,11 +109,7 @@ impl Kind {
             Self::Text => text(value)?.into(),
             Self::Lines => lines(value)?.into(),
             Self::Command => command(value)?.into(),
-            Self::Names => {
-                let mut found = Table::new();
-                names(value, "", &mut found)?;
-                found.into()
-            }
+            Self::Names => names(value)?.into(),
             Self::OnHosts if value.is_array() => aliases(value)?,
             Self::OnHosts => choice(value, OnHosts::WORDS)?,
             Self::Qdisc => typed::<Qdisc>(value).map(|_| value.clone())?,
@@ -267,22 +263,16 @@ fn command(value: &Value) -> Result<Vec<String>, Why> {
 }
 
 /// `net.ipv4.x = 1` without quotes is a table in a table: its names are joined again.
-fn names(value: &Value, prefix: &str, found: &mut Table) -> Result<(), Why> {
-    for (key, value) in value.as_object().ok_or_else(|| Why::kind(value))? {
-        let name = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Number(number) if !number.is_f64() => number.to_string(),
-            Value::Bool(value) => u8::from(*value).to_string(),
-            Value::Object(_) => {
-                names(value, &name, found)?;
-                continue;
-            }
-            _ => return Err(Why::kind(value)),
-        };
-        found.insert(name, text.into());
-    }
-    Ok(())
+fn names(value: &Value) -> Result<Table, Why> {
+    let table = value.as_object().ok_or_else(|| Why::kind(value))?;
+    let text = |value: &Value| match value {
+        Value::String(_) => Ok(value.clone()),
+        Value::Number(number) if !number.is_f64() => Ok(number.to_string().into()),
+        Value::Bool(value) => Ok(u8::from(*value).to_string().into()),
+        _ => Err(Why::kind(value)),
+    };
+    let leaves = leaves(table).into_iter();
+    leaves.map(|(name, value)| text(value).map(|text| (name, text))).collect()
 }
 
 fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, Why> {

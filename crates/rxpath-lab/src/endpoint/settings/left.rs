@@ -127,7 +127,7 @@ impl HostSettings {
         }
         for journal in left.iter().rev() {
             // Its watchdog may be at it: both hold the same lock meanwhile, and the list below shows what came of it.
-            let _ = self.tune(&["undo".into(), journal.to_string(), "--json".into()], "");
+            let _ = self.tune(&["undo", &journal.to_string(), "--json"], "");
         }
         let Ok(open) = orphaned() else { return Vec::new() };
         left.retain(|journal| !open.contains(journal));
@@ -139,7 +139,7 @@ impl HostSettings {
     /// # Errors
     /// If `rxpath tune status` cannot list them.
     pub fn open(&self) -> Result<Vec<OpenJournal>, LabError> {
-        let done = self.tune(&["status".into(), "--json".into()], "")?;
+        let done = self.tune(&["status", "--json"], "")?;
         let printed: Printed<Vec<OpenJournal>> =
             serde_json::from_str(&done.stdout).map_err(|_| failed(&done))?;
         let here = |open: &OpenJournal| open.state != "elsewhere";
