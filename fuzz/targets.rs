@@ -27,8 +27,9 @@ use rxpath_host::{Group, Knob, target};
 use rxpath_lab::endpoint::said::Said;
 use rxpath_lab::endpoint::wire as lines;
 use rxpath_lab::hosts::network_counters;
-use rxpath_lab::run::capacity::Objective;
+use rxpath_lab::run::capacity::Objectives;
 use rxpath_lab::scenario;
+use rxpath_lab::scenario::spec::Protocol;
 use rxpath_load::control::ControlCommand;
 use rxpath_load::http::load::url::Url;
 use rxpath_load::http::response::{Fed, Known, ResponseReader};
@@ -206,7 +207,7 @@ fn kernel_names(text: &str) {
 
 /// Numbers with their units, and the limits of objectives.
 fn units(text: &str) {
-    drop(Objective::parse(text));
+    drop(Objectives::parse(text, Protocol::Http));
     drop(text.parse::<Nanos>());
     drop(text.parse::<Bytes>());
     drop(text.parse::<ItemCount>());

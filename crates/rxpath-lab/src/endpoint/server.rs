@@ -345,7 +345,5 @@ fn rx_queues(netdev: Option<&mut Netlink>, index: u32) -> u32 {
 
 /// The kernel says -1 where there is none.
 fn numa_node(name: &str) -> Option<u32> {
-    let node =
-        Root::host().number::<i32>(&format!("/sys/class/net/{name}/device/numa_node")).ok()?;
-    node.try_into().ok()
+    Root::host().number(&format!("/sys/class/net/{name}/device/numa_node")).ok()
 }

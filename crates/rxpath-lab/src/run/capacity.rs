@@ -20,7 +20,7 @@ use rxpath_stats::load_class::SearchGoal;
 use rxpath_stats::load_search::{LoadSearch, Next, SearchPlan, TrialOutcome, Turn};
 
 use self::objective::Shown;
-pub use self::objective::{Latency, Objective, Objectives};
+pub use self::objective::{Latency, Objectives};
 use self::record::{Left, key, record};
 use self::told::told;
 use super::{FinishedRun, Options, Running, as_json, disturbed, summary, within};
@@ -133,7 +133,7 @@ impl Running<'_> {
             CapacityOptions { time: Some(BEFORE_BLOCKS.min(half)), ..CapacityOptions::quick() };
         if let Some(slo) = variant.load.own().and_then(|own| own.capacity_slo.as_deref()) {
             ask.objectives =
-                Objectives::read(slo, variant.protocol()).map_err(LabError::internal)?;
+                Objectives::parse(slo, variant.protocol()).map_err(LabError::internal)?;
         }
         let found = self.searched(&variant, &ask, false);
         self.resolved.trials = all;

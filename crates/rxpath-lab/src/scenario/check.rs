@@ -208,7 +208,7 @@ fn sender(reader: &Reader<'_>) -> Result<(), FileError> {
 fn capacity_slo(reader: &Reader<'_>) -> Result<(), FileError> {
     let key = "load.capacity_slo";
     let Some(text) = reader.text(key) else { return Ok(()) };
-    let Err(why) = Objectives::read(text, reader.protocol()) else { return Ok(()) };
+    let Err(why) = Objectives::parse(text, reader.protocol()) else { return Ok(()) };
     Err(error(reader, key, format!("`{key}`: {why}"), "write loss=0.1% or p99<2ms"))
 }
 

@@ -61,54 +61,8 @@ const QUANTILES: [Quantile; 5] = [
 /// The quantile that is recorded where no objective names one.
 const USUAL: &Quantile = &QUANTILES[3];
 
-/// One objective, as it is typed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Objective {
-    /// `loss=0.1%`.
-    Loss(f64),
-    /// `p99<2ms`.
-    Latency(Latency),
-}
-
 /// Why a text is no objective: what is wrong, and what would be right.
 pub type Refused = String;
-
-impl Objective {
-    /// Reads `loss=0.1%` or `p99<2ms`.
-    ///
-    /// # Errors
-    /// One line that says what is wrong and what would be right.
-    pub fn parse(text: &str) -> Result<Self, Refused> {
-        let at = text.find(['=', '<']).ok_or_else(|| {
-            format!(
-                "`{text}` is no objective: it has no limit; for example `loss=0.1%` or `p99<2ms`"
-            )
-        })?;
-        let (name, sign, value) = (text[..at].trim(), &text[at..=at], text[at + 1..].trim());
-        let value = value.strip_prefix('=').unwrap_or(value).trim();
-        if name == "loss" {
-            return loss(text, value).map(Self::Loss);
-        }
-        let known = || QUANTILES.iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
-        let quantile =
-            QUANTILES.iter().find(|quantile| quantile.name == name).ok_or_else(|| {
-                format!("`{text}` is no objective: `{name}` is none of loss, {}", known())
-            })?;
-        if sign == "=" {
-            return Err(format!("`{text}`: a latency has an upper limit; write `{name}<{value}`"));
-        }
-        if value.parse::<f64>().is_ok() {
-            return Err(format!(
-                "`{text}`: the limit {value} has no unit; for example `{name}<2ms`"
-            ));
-        }
-        let below: Nanos = value.parse().map_err(|error| format!("`{text}`: {error}"))?;
-        if below.0 == 0 {
-            return Err(format!("`{text}`: nothing answers in no time; for example `{name}<2ms`"));
-        }
-        Ok(Self::Latency(Latency { quantile, below }))
-    }
-}
 
 fn loss(text: &str, value: &str) -> Result<f64, Refused> {
     let percent = match value.strip_suffix('%') {
@@ -166,23 +120,51 @@ impl Default for Objectives {
 }
 
 impl Objectives {
-    /// Adds one objective, as it is typed.
+    /// Adds one objective, as it is typed: `loss=0.1%` or `p99<2ms`.
     ///
     /// # Errors
-    /// As [`Objective::parse`], and a latency of datagrams, which have no reply.
+    /// One line that says what is wrong and what would be right. A latency of datagrams is wrong: they have no reply.
     pub fn add(&mut self, text: &str, protocol: Protocol) -> Result<(), Refused> {
-        match Objective::parse(text)? {
-            Objective::Loss(ratio) => self.loss_ratio = ratio,
-            Objective::Latency(_) if !protocol.over_tcp() => {
-                return Err(format!("`{}`: a datagram has no reply to wait for", text.trim()));
-            }
-            Objective::Latency(latency) => self.latency = Some(latency),
+        let at = text.find(['=', '<']).ok_or_else(|| {
+            format!(
+                "`{text}` is no objective: it has no limit; for example `loss=0.1%` or `p99<2ms`"
+            )
+        })?;
+        let (name, sign, value) = (text[..at].trim(), &text[at..=at], text[at + 1..].trim());
+        let value = value.strip_prefix('=').unwrap_or(value).trim();
+        if name == "loss" {
+            self.loss_ratio = loss(text, value)?;
+            return Ok(());
         }
+        let known = || QUANTILES.iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
+        let quantile =
+            QUANTILES.iter().find(|quantile| quantile.name == name).ok_or_else(|| {
+                format!("`{text}` is no objective: `{name}` is none of loss, {}", known())
+            })?;
+        if sign == "=" {
+            return Err(format!("`{text}`: a latency has an upper limit; write `{name}<{value}`"));
+        }
+        if value.parse::<f64>().is_ok() {
+            return Err(format!(
+                "`{text}`: the limit {value} has no unit; for example `{name}<2ms`"
+            ));
+        }
+        let below: Nanos = value.parse().map_err(|error| format!("`{text}`: {error}"))?;
+        if below.0 == 0 {
+            return Err(format!("`{text}`: nothing answers in no time; for example `{name}<2ms`"));
+        }
+        if !protocol.over_tcp() {
+            return Err(format!("`{}`: a datagram has no reply to wait for", text.trim()));
+        }
+        self.latency = Some(Latency { quantile, below });
         Ok(())
     }
 
     /// Objectives with commas between them.
-    pub(crate) fn read(text: &str, protocol: Protocol) -> Result<Self, Refused> {
+    ///
+    /// # Errors
+    /// As [`Objectives::add`].
+    pub fn parse(text: &str, protocol: Protocol) -> Result<Self, Refused> {
         let mut all = Self::default();
         text.split(',').try_for_each(|one| all.add(one, protocol))?;
         Ok(all)

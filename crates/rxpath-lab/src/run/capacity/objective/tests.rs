@@ -24,11 +24,9 @@ fn client(result: &impl serde::Serialize) -> BTreeMap<String, serde_json::Value>
 }
 
 fn objectives(latency: Option<&str>) -> Objectives {
-    let latency = latency.map(|text| match Objective::parse(text).unwrap() {
-        Objective::Latency(latency) => latency,
-        Objective::Loss(_) => panic!("{text}"),
-    });
-    Objectives { loss_ratio: 0.001, latency }
+    let mut all = Objectives { loss_ratio: 0.001, latency: None };
+    latency.into_iter().for_each(|text| all.add(text, Protocol::Http).unwrap());
+    all
 }
 
 fn of_udp(trial: &Trial) -> TrialOutcome {
@@ -37,13 +35,12 @@ fn of_udp(trial: &Trial) -> TrialOutcome {
 
 #[test]
 fn what_is_typed_is_read() {
-    let latency = |text| match Objective::parse(text) {
-        Ok(Objective::Latency(latency)) => latency.to_string(),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(Objective::parse("loss=0.1%"), Ok(Objective::Loss(0.001)));
-    assert_eq!(Objective::parse("loss<1 %"), Ok(Objective::Loss(0.01)));
-    assert_eq!(Objective::parse("loss=0"), Ok(Objective::Loss(0.0)));
+    for (text, loss_ratio) in [("loss=0.1%", 0.001), ("loss<1 %", 0.01), ("loss=0", 0.0)] {
+        let mut all = Objectives { loss_ratio: 0.5, latency: None };
+        all.add(text, Protocol::Udp).unwrap();
+        assert_eq!(all, Objectives { loss_ratio, latency: None }, "{text}");
+    }
+    let latency = |text| objectives(Some(text)).latency.unwrap().to_string();
     assert_eq!(latency("p99<2ms"), latency(" p99 <= 2ms"));
     assert_eq!(latency("p99.9<500us").split('<').next(), Some("p99.9"));
 }
@@ -62,7 +59,7 @@ fn what_is_no_objective_is_refused_in_a_line_with_an_example() {
         ("loss=100%", "a loss is from 0 %"),
         ("loss=", "a loss is from 0 %"),
     ] {
-        let error = Objective::parse(text).unwrap_err();
+        let error = Objectives::parse(text, Protocol::Http).unwrap_err();
         assert!(error.contains(part) && error.lines().count() == 1, "{text}: {error}");
     }
 }
@@ -164,9 +161,11 @@ fn failed_requests_are_a_share_of_all() {
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "(loss|p99|p99.9|mean|.{0,4})[=<]{0,2}.{0,8}") {
-        match Objective::parse(&text) {
-            Ok(Objective::Loss(ratio)) => prop_assert!((0.0..1.0).contains(&ratio)),
-            Ok(Objective::Latency(latency)) => prop_assert!(latency.below.0 > 0),
+        match Objectives::parse(&text, Protocol::Http) {
+            Ok(read) => {
+                prop_assert!((0.0..1.0).contains(&read.loss_ratio));
+                prop_assert!(read.latency.is_none_or(|latency| latency.below.0 > 0));
+            }
             Err(why) => prop_assert!(!why.is_empty()),
         }
     }
