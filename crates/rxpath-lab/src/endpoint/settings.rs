@@ -106,9 +106,6 @@ struct Plan {
     step: Vec<PlannedStep>,
     #[serde(default)]
     left_out: Vec<LeftOut>,
-    /// All of it as TOML.
-    #[serde(skip)]
-    file: String,
 }
 
 #[derive(Deserialize)]
@@ -143,34 +140,35 @@ impl HostSettings {
 
     fn plan(&self, sets: &BTreeMap<String, String>) -> Result<PlannedSettings, LabError> {
         let set = |(name, value): (&String, &String)| ["--set".into(), format!("{name}={value}")];
-        let (planned, is_whole) = self.planned(sets.iter().flat_map(set).collect())?;
-        let left_out = planned.left_out;
-        let refused = if is_whole { String::new() } else { self.refused(sets, &left_out)? };
-        ssh_link::spared(PlannedSettings { steps: planned.step, refused, file: planned.file })
+        let (planned, left_out) = self.planned(sets.iter().flat_map(set).collect())?;
+        let refused = left_out.map(|left_out| self.refused(sets, &left_out)).transpose()?;
+        ssh_link::spared(PlannedSettings { refused: refused.unwrap_or_default(), ..planned })
     }
 
     fn advice(&self, device: &str, goal: Option<&str>) -> Result<PlannedSettings, LabError> {
         let mut words = vec!["--dev".to_owned(), device.to_owned()];
         words.extend(goal.into_iter().flat_map(|goal| ["--goal".to_owned(), goal.to_owned()]));
-        let (planned, _) = self.planned(words)?;
-        let (steps, file) = (planned.step, planned.file);
-        Ok(PlannedSettings { steps, file, ..PlannedSettings::default() })
+        Ok(self.planned(words)?.0)
     }
 
-    /// What `rxpath tune plan` says, and whether it has all that was asked for.
-    fn planned(&self, options: Vec<String>) -> Result<(Plan, bool), LabError> {
+    /// What `rxpath tune plan` says, and what it left out if it does not have all that was asked for.
+    fn planned(
+        &self,
+        options: Vec<String>,
+    ) -> Result<(PlannedSettings, Option<Vec<LeftOut>>), LabError> {
         let options = options.iter().map(String::as_str);
         let words: Vec<&str> = ["plan", "--json"].into_iter().chain(options).collect();
         let done = self.tune(&words, "")?;
         let Ok(printed) = serde_json::from_str::<Printed<Value>>(&done.stdout) else {
             return Err(failed(&done));
         };
-        let mut plan: Plan = serde_json::from_value(printed.result.clone())
+        let plan: Plan = serde_json::from_value(printed.result.clone())
             .map_err(|error| LabError::internal(format!("`rxpath tune plan`: {error}")))?;
-        plan.file = toml::to_string(&without_nulls(printed.result)).map_err(|error| {
+        let file = toml::to_string(&without_nulls(printed.result)).map_err(|error| {
             LabError::internal(format!("a plan cannot be written as TOML: {error}"))
         })?;
-        Ok((plan, done.is_success))
+        let planned = PlannedSettings { steps: plan.step, file, ..PlannedSettings::default() };
+        Ok((planned, (!done.is_success).then_some(plan.left_out)))
     }
 
     /// Why settings cannot be made. What has this value already is left out of a plan too, but makes no plan fail.

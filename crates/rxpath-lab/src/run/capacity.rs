@@ -81,8 +81,7 @@ impl CapacityOptions {
             objectives: Objectives { loss_ratio: 0.0, ..Objectives::default() },
             goal: SearchGoal { final_s: 60.0, sum_s: 60.0, exceed_ratio: 0.0, width_ratio: 0.01 },
             fresh: 0,
-            most: None,
-            time: None,
+            ..Self::default()
         }
     }
 }
