@@ -274,16 +274,11 @@ impl<'a> Running<'a> {
     /// A void trial is run again, at most [`REPLACEMENTS`] times.
     fn trial_with_replacements(&mut self, variant: &Variant, block: u32) -> Result<(), LabError> {
         for _ in 0..=REPLACEMENTS {
-            let mut trial = match self.trial(variant, block) {
+            let trial = match self.ended_trial(variant, block) {
                 Err(LabError::NotAvailable { why }) => return self.leave_out(&variant.name, why),
                 made => made?,
             };
-            if self.options.keep_noisy {
-                disturbed::forgive(&mut trial);
-            }
-            let void = trial.void.clone();
-            self.progress.trial_ended(&trial);
-            self.tell(What::TrialEnded { trial: trial.trial, void: void.clone() })?;
+            let counts = trial.void.is_none();
             self.manifest.trials.push(trial);
             if !self.options.keep_noisy
                 && let Some(warning) = disturbed::hopeless(&self.manifest.trials)
@@ -291,11 +286,22 @@ impl<'a> Running<'a> {
                 self.early = Some("too-noisy");
                 return self.warn(warning);
             }
-            if void.is_none() || monotonic_ns() >= self.deadline_ns {
+            if counts || monotonic_ns() >= self.deadline_ns {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// A trial, with its end on record. Where noise is allowed it is not void because of that.
+    fn ended_trial(&mut self, variant: &Variant, block: u32) -> Result<Trial, LabError> {
+        let mut trial = self.trial(variant, block)?;
+        if self.options.keep_noisy {
+            disturbed::forgive(&mut trial);
+        }
+        self.progress.trial_ended(&trial);
+        self.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;
+        Ok(trial)
     }
 
     fn trial(&mut self, variant: &Variant, block: u32) -> Result<Trial, LabError> {

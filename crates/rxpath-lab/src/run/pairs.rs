@@ -1,12 +1,10 @@
 //! Pairs of trials decide verdicts that blocks of trials leave open.
 
 use rxpath_core::Warning;
-use rxpath_record::event::What;
 use rxpath_record::evidence::WindowEvidence;
-use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::PairedTrial;
 
-use super::{Running, disturbed, summary};
+use super::{Running, summary};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{Resolved, Variant};
@@ -59,21 +57,11 @@ impl Running<'_> {
     fn pair(&mut self, both: &[Variant; 2]) -> Result<Option<[WindowEvidence; 2]>, LabError> {
         let mut seen = Vec::new();
         for variant in both {
-            let trial = self.of_no_block(variant)?;
+            let trial = self.ended_trial(variant, 0)?;
             seen.extend(trial.void.is_none().then(|| trial.evidence.clone()));
             self.manifest.trials.push(trial);
         }
         Ok(seen.try_into().ok())
-    }
-
-    fn of_no_block(&mut self, variant: &Variant) -> Result<Trial, LabError> {
-        let mut trial = self.trial(variant, 0)?;
-        if self.options.keep_noisy {
-            disturbed::forgive(&mut trial);
-        }
-        self.progress.trial_ended(&trial);
-        self.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;
-        Ok(trial)
     }
 }
 
