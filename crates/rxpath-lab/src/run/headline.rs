@@ -123,10 +123,7 @@ const WHOLE: f64 = 3.0;
 
 fn difference(comparison: &Comparison, manifest: &Manifest) -> String {
     let (metric, effect) = (&comparison.metric, &comparison.effect);
-    let median = |name: &str| {
-        let variant = manifest.variants.iter().find(|variant| variant.name == name)?;
-        Some(variant.metrics.get(metric)?.median)
-    };
+    let median = |name: &str| Some(manifest.summary(name)?.metrics.get(metric)?.median);
     let values = match (median(&comparison.base), median(&comparison.variant)) {
         (Some(base), Some(variant)) => {
             format!("{} to {}, ", number(metric, base), number(metric, variant))

@@ -217,8 +217,7 @@ pub fn settled(resolved: &Resolved, manifest: &Manifest) -> bool {
 
 /// The verdict of a variant that only a paired trial can decide, with the kind of trial.
 pub fn undecided(manifest: &Manifest, variant: &str) -> Option<(DiagnosisVerdict, PairedTrial)> {
-    let verdict =
-        manifest.variants.iter().find(|summary| summary.name == variant)?.verdict.clone()?;
+    let verdict = manifest.summary(variant)?.verdict.clone()?;
     let wanted = verdict.paired_trial?;
     Some((verdict, wanted))
 }
