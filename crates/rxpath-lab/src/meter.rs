@@ -89,14 +89,9 @@ impl Meter {
         let order = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("rxpath-meter".into())
-            .spawn(move || measure(cpu, beside, &order));
-        match thread {
-            Ok(thread) => Ok(Self { stop, thread, moved }),
-            Err(error) => {
-                give_back(&moved);
-                Err(error)
-            }
-        }
+            .spawn(move || measure(cpu, beside, &order))
+            .inspect_err(|_| give_back(&moved))?;
+        Ok(Self { stop, thread, moved })
     }
 
     /// Stops it and gives what it saw; `None` when its thread could not run to its end.

@@ -89,17 +89,15 @@ impl CpuExpr {
 
     /// Reads a list. The error is (what is wrong, what would be right).
     pub fn parse(text: &str) -> Result<Self, (String, String)> {
-        let mut items = Vec::new();
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            items.push(match part.strip_prefix('@') {
-                Some(name) => role_item(name)?,
-                None => CpuItem::Literal(part.parse().map_err(|_| {
-                    let wrong = format!("`{part}` is not a CPU list");
-                    (wrong, "write CPU numbers such as 0,2-3 or a role such as @receiver".into())
-                })?),
-            });
-        }
-        Ok(Self(items))
+        let item = |part: &str| match part.strip_prefix('@') {
+            Some(name) => role_item(name),
+            None => part.parse().map(CpuItem::Literal).map_err(|_| {
+                let wrong = format!("`{part}` is not a CPU list");
+                (wrong, "write CPU numbers such as 0,2-3 or a role such as @receiver".into())
+            }),
+        };
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        parts.map(item).collect::<Result<_, _>>().map(Self)
     }
 }
 

@@ -79,11 +79,9 @@ impl Client {
         // The answer comes after that instant.
         let ahead_ns = at_ns.map_or(0, |at| clock.from_host_ns(at).saturating_sub(monotonic_ns()));
         let limit = PROMPT + Duration::from_nanos(ahead_ns);
-        let launched = self.ask::<Launched>(of(number, what), limit);
-        if launched.is_err() {
+        let launched = self.ask::<Launched>(of(number, what), limit).inspect_err(|_| {
             locked(&self.shared.programs).remove(&number);
-        }
-        let launched = launched?;
+        })?;
         let began = at_ns.map(|at| Began {
             at_ns: clock.from_host_ns(launched.at_ns),
             late_ns: launched.at_ns.saturating_sub(at),
