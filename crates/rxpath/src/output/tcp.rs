@@ -65,53 +65,32 @@ pub fn socket_text(s: &SocketSettings) -> String {
         Some(_) => Bytes(got).to_string(),
         None => format!("{} at first, tuned by the kernel", Bytes(got)),
     };
-    let mut text = format!(
-        "{}; receive buffer {}; send buffer {}",
-        s.congestion,
-        buffer(s.rcvbuf_asked_bytes, s.rcvbuf_bytes),
-        buffer(s.sndbuf_asked_bytes, s.sndbuf_bytes)
-    );
-    if s.nodelay {
-        text += "; TCP_NODELAY";
-    }
-    if let Some(bps) = s.pacing_bps {
-        text += &format!("; paced to {}b/s", si(bps as f64));
-    }
-    if let Some(mss) = s.mss_asked_bytes {
-        text += &format!("; segments of at most {mss} bytes");
-    }
-    if let Some(bytes) = s.notsent_lowat_bytes {
-        text += &format!("; at most {bytes} bytes not sent yet");
-    }
-    if let Some(poll) = s.busy_poll {
-        text += &format!("; busy poll {} us", poll.poll_us);
-    }
-    text
+    let parts = [
+        Some(s.congestion.clone()),
+        Some(format!("receive buffer {}", buffer(s.rcvbuf_asked_bytes, s.rcvbuf_bytes))),
+        Some(format!("send buffer {}", buffer(s.sndbuf_asked_bytes, s.sndbuf_bytes))),
+        s.nodelay.then(|| "TCP_NODELAY".to_owned()),
+        s.pacing_bps.map(|bps| format!("paced to {}b/s", si(bps as f64))),
+        s.mss_asked_bytes.map(|mss| format!("segments of at most {mss} bytes")),
+        s.notsent_lowat_bytes.map(|bytes| format!("at most {bytes} bytes not sent yet")),
+        s.busy_poll.map(|poll| format!("busy poll {} us", poll.poll_us)),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// `TCP_INFO` in a line.
 pub fn tcp_text(tcp: &TcpSummary) -> String {
-    let mut parts = Vec::new();
-    if let Some(rtt) = tcp.rtt_us {
-        let least = tcp.min_rtt_us.map(|us| format!(", least {us:.0}")).unwrap_or_default();
-        parts.push(format!("round trip {rtt:.0} us{least}"));
-    }
-    if let Some(cwnd) = tcp.cwnd_packets {
-        parts.push(format!("window {cwnd:.0} packets"));
-    }
-    if let Some(again) = tcp.retransmits_total {
-        parts.push(format!("{again} sent again"));
-    }
-    if let Some(ooo) = tcp.ooo_packets.filter(|ooo| *ooo > 0) {
-        parts.push(format!("{ooo} arrived out of order"));
-    }
-    if let Some(ratio) = tcp.rwnd_limited_ratio() {
-        parts.push(format!("waited {:.0} % for the peer's window", 100.0 * ratio));
-    }
-    if let Some(ratio) = tcp.sndbuf_limited_ratio() {
-        parts.push(format!("{:.0} % for the send buffer", 100.0 * ratio));
-    }
-    parts.join(", ")
+    let least = tcp.min_rtt_us.map(|us| format!(", least {us:.0}")).unwrap_or_default();
+    let percent = |ratio: Option<f64>| ratio.map(|ratio| format!("{:.0} %", 100.0 * ratio));
+    let parts = [
+        tcp.rtt_us.map(|rtt| format!("round trip {rtt:.0} us{least}")),
+        tcp.cwnd_packets.map(|cwnd| format!("window {cwnd:.0} packets")),
+        tcp.retransmits_total.map(|again| format!("{again} sent again")),
+        tcp.ooo_packets.filter(|ooo| *ooo > 0).map(|ooo| format!("{ooo} arrived out of order")),
+        percent(tcp.rwnd_limited_ratio()).map(|it| format!("waited {it} for the peer's window")),
+        percent(tcp.sndbuf_limited_ratio()).map(|it| format!("{it} for the send buffer")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The split over connections, if there are several.

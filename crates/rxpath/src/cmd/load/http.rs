@@ -128,9 +128,7 @@ impl Shown for Load {
                 },
             ),
         ];
-        if let Some(pacing) = &s.pacing {
-            rows.push(("pacing", pacing.clone()));
-        }
+        rows.extend(s.pacing.iter().map(|pacing| ("pacing", pacing.clone())));
         let first = s.request.lines().next().unwrap_or_default();
         rows.push(("request", format!("{first}, {} bytes", s.request_bytes)));
         rows.push(("engine", value_name(&s.engine)));

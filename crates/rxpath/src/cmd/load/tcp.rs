@@ -94,9 +94,7 @@ fn common_rows(s: &CommonSettings) -> Vec<(&'static str, String)> {
         ("connections", s.connections_count.to_string()),
         ("sockets", socket_text(&s.socket)),
     ];
-    if let Some(mss) = s.mss_bytes {
-        rows.push(("segment", format!("{mss} bytes")));
-    }
+    rows.extend(s.mss_bytes.map(|mss| ("segment", format!("{mss} bytes"))));
     if s.verify {
         rows.push(("check", "every byte, by its receiver".into()));
     }

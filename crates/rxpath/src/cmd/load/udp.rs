@@ -169,9 +169,8 @@ impl Shown for Load {
             let (taken, refused) = (said(frames.taken_packets), said(frames.refused_packets));
             rows.push(("device", format!("took {taken} frames, refused {refused}")));
         }
-        if let Some(late) = &r.lateness_us {
-            rows.push(("lateness", quantiles(late.p50, late.p99, late.max)));
-        }
+        let late = r.lateness_us.as_ref();
+        rows.extend(late.map(|it| ("lateness", quantiles(it.p50, it.p99, it.max))));
         rows.push(("blocked", format!("{:.3} s", r.blocked_s)));
         if let Some(xdp) = &r.xdp {
             let packets = [xdp.handed_over_packets, xdp.completed_packets, xdp.invalid_packets];

@@ -124,9 +124,8 @@ impl Shown for Serve {
                 rows.push((key, kinds(map)));
             }
         }
-        if let Some(ratio) = r.mapped_ratio {
-            rows.push(("mapped", format!("{:.1} % of the bytes", 100.0 * ratio)));
-        }
+        let mapped = |ratio: f64| ("mapped", format!("{:.1} % of the bytes", 100.0 * ratio));
+        rows.extend(r.mapped_ratio.map(mapped));
         rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s)));
         rows.extend(r.tcp.iter().map(|tcp| ("TCP_INFO", tcp_text(tcp))));
         rows.push(("limit", r.limit.to_string()));

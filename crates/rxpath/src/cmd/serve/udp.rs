@@ -139,9 +139,7 @@ impl Shown for Serve {
         if s.work_ns > 0 {
             rows.push(("work", format!("{} ns a datagram", s.work_ns)));
         }
-        if let Some(nap_ns) = s.nap_ns {
-            rows.push(("nap", format!("{} after emptying the socket", Nanos(nap_ns))));
-        }
+        rows.extend(s.nap_ns.map(|ns| ("nap", format!("{} after emptying the socket", Nanos(ns)))));
         rows.extend(s.stall.map(|stall| ("stall", stalls(stall))));
         block(&format!("serve udp {}", s.addr), &rows)
     }

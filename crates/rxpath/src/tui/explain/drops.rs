@@ -15,25 +15,19 @@ pub(super) fn words(drop: &DropRow) -> Vec<String> {
 }
 
 fn counted(drop: &DropRow) -> String {
-    let mut words = format!(
-        "{} packets/s, {} since watching began, at {}",
+    let known = [
+        (!drop.reason.is_empty()).then(|| format!(", reason {}", drop.reason)),
+        (!drop.device.is_empty()).then(|| format!(", from {}", drop.device)),
+        (drop.port != 0).then(|| format!(", for {} port {}", drop.transport, drop.port)),
+        (!drop.processes.is_empty()).then(|| format!(", open in {}", drop.processes.join(", "))),
+    ];
+    format!(
+        "{} packets/s, {} since watching began, at {}{}.",
         si(drop.packets_pps),
         drop.packets_total,
-        drop.place
-    );
-    if !drop.reason.is_empty() {
-        words += &format!(", reason {}", drop.reason);
-    }
-    if !drop.device.is_empty() {
-        words += &format!(", from {}", drop.device);
-    }
-    if drop.port != 0 {
-        words += &format!(", for {} port {}", drop.transport, drop.port);
-    }
-    if !drop.processes.is_empty() {
-        words += &format!(", open in {}", drop.processes.join(", "));
-    }
-    words + "."
+        drop.place,
+        known.into_iter().flatten().collect::<String>()
+    )
 }
 
 /// Frequent reasons and counters, each with the remedy: `WORDS: REMEDY`. The first match is shown.
