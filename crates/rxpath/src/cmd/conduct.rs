@@ -123,25 +123,14 @@ pub fn conduct<W: Shown>(
     let interrupt = Interrupt::catch().context("catch signals")?;
     let mut conductor = Conductor::new(workload, args, ends);
     conductor.say_settings()?;
-    let why = conductor.run(&interrupt)?;
+    let is_closed_later = conductor.run(&interrupt)?;
     let finished = conductor.finish()?;
     conductor.say_result(&finished)?;
-    if args.control && why == Why::Order {
+    if is_closed_later {
         conductor.wait_for_close(&interrupt)?;
     }
     let exit = conductor.workload.exit(&finished.result);
     Ok(interrupt.caught().map_or(exit, Exit::Signal))
-}
-
-/// Why a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
-    /// Its own time, count or idle time is over, or a signal arrived.
-    Itself,
-    /// The parent ordered the end, or will order the close.
-    Order,
-    /// The parent has ended.
-    Orphaned,
 }
 
 struct Conductor<'a, W: WorkloadHandle> {
@@ -209,12 +198,13 @@ impl<'a, W: Shown> Conductor<'a, W> {
         output::json_line(line)
     }
 
-    /// Waits for the end; prints intervals meanwhile.
-    fn run(&mut self, interrupt: &Interrupt) -> anyhow::Result<Why> {
+    /// Waits for the end; prints intervals meanwhile. Returns whether a parent will order the close: not
+    /// after a signal, and not one that has ordered it or ended.
+    fn run(&mut self, interrupt: &Interrupt) -> anyhow::Result<bool> {
         loop {
             self.wait(interrupt)?;
             if interrupt.caught().is_some() {
-                return Ok(Why::Itself);
+                return Ok(false);
             }
             if self.args.control {
                 while let Some(order) = self.orders.next()? {
@@ -224,17 +214,17 @@ impl<'a, W: Shown> Conductor<'a, W> {
                             self.ordered_ns = Some(at_ns);
                             self.workload.start(at_ns);
                         }
-                        ControlCommand::Stop => return Ok(Why::Order),
-                        ControlCommand::Close => return Ok(Why::Orphaned),
+                        ControlCommand::Stop => return Ok(true),
+                        ControlCommand::Close => return Ok(false),
                     }
                 }
                 if self.orders.ended {
-                    return Ok(Why::Orphaned);
+                    return Ok(false);
                 }
             }
             self.say_began()?;
             if self.workload.shared().all_done() || self.is_over() {
-                return Ok(if self.args.control { Why::Order } else { Why::Itself });
+                return Ok(self.args.control);
             }
             if clock::now_ns() >= self.next_tick_ns {
                 self.tick()?;
@@ -266,11 +256,9 @@ impl<'a, W: Shown> Conductor<'a, W> {
         }
         let left_ms = until.saturating_sub(now).div_ceil(1_000_000) as u16;
         match poll(&mut fds, PollTimeout::from(left_ms)) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-            Err(error) => return Err(error).context("poll"),
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(error) => Err(error).context("poll"),
         }
-        drop(fds);
-        Ok(())
     }
 
     /// The time at which the run ends, where it is known.
