@@ -10,19 +10,7 @@ use crate::exit::Failure;
 pub struct BinaryArgs {
     /// Send this file to hosts of an architecture (x86_64, aarch64): a static build of the same sources
     #[arg(long = "binary", value_name = "ARCH=FILE")]
-    given: Vec<Given>,
-}
-
-impl BinaryArgs {
-    /// Whether there are any.
-    pub fn are_given(&self) -> bool {
-        !self.given.is_empty()
-    }
-
-    /// The files that can be sent.
-    pub fn binaries(&self) -> Result<Binaries, Failure> {
-        binaries_of(&self.given)
-    }
+    pub given: Vec<Given>,
 }
 
 /// The files that can be sent, with those that were given.

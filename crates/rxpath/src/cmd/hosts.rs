@@ -39,7 +39,7 @@ pub struct CheckHosts {
 
 impl CheckHosts {
     fn run(self) -> Outcome {
-        let Readiness { hosts, mut faults } = look(&read(&self.inventory)?, &self.binary)?;
+        let Readiness { hosts, mut faults } = look(&read(&self.inventory, &[])?, &self.binary)?;
         let ports: BTreeSet<_> = [ProbedPort { tcp: false, port: PORT }].into();
         faults.extend(hosts.iter().flat_map(|hosts| hosts.probed(&ports)));
         let faulty: BTreeSet<&str> = faults.iter().map(|fault| fault.host.as_str()).collect();

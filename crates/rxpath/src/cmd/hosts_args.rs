@@ -9,7 +9,7 @@ use rxpath_lab::scenario::spec::Resolved;
 use rxpath_remote::Inventory;
 use rxpath_remote::inventory::BadInventory;
 
-use crate::cmd::binary_args::BinaryArgs;
+use crate::cmd::binary_args::{BinaryArgs, binaries_of};
 use crate::cmd::lab_error::failure;
 use crate::cmd::prelude::*;
 
@@ -60,7 +60,7 @@ impl HostsArgs {
     /// Connects to them, as root where `needs` says so; nothing where none were given.
     pub fn connect(&self, needs: &RootNeeds) -> Result<Option<Hosts>, Failure> {
         let inventory = match (&self.hosts, &self.sender, &self.receiver) {
-            (Some(file), ..) => read_with(file, &self.network)?,
+            (Some(file), ..) => read(file, &self.network)?,
             (None, Some(sender), Some(receiver)) => {
                 let two = Inventory::of_two(sender, receiver).map_err(Failure::usage)?;
                 two.with("", &self.network).map_err(unusable)?
@@ -70,7 +70,7 @@ impl HostsArgs {
                 None => return self.only_for_hosts().map_or(Ok(None), Err),
             },
         };
-        let binaries = self.binary.binaries()?;
+        let binaries = binaries_of(&self.binary.given)?;
         Hosts::connect(&inventory, &binaries, needs, &mut note).map(Some).map_err(failure)
     }
 
@@ -80,10 +80,10 @@ impl HostsArgs {
             let set = self.network.first()?;
             Some(format!("--set {}", set.split('=').next().unwrap_or(set).trim()))
         };
-        let option = match (self.change_hosts, self.binary.are_given()) {
+        let option = match (self.change_hosts, self.binary.given.is_empty()) {
             (true, _) => "--change-hosts".to_owned(),
-            (false, true) => "--binary".to_owned(),
-            (false, false) => set()?,
+            (false, false) => "--binary".to_owned(),
+            (false, true) => set()?,
         };
         Some(Failure::usage(format!(
             "{option} is for --hosts, --sender and --receiver, or a scenario with [hosts]"
@@ -159,13 +159,8 @@ fn instead(option: &str, value: &str) -> Option<String> {
     }
 }
 
-/// The inventory in a file.
-pub fn read(file: &Path) -> Result<Inventory, Failure> {
-    read_with(file, &[])
-}
-
-/// The same with settings of its network.
-fn read_with(file: &Path, network: &[String]) -> Result<Inventory, Failure> {
+/// The inventory in a file, with these settings of its network.
+pub fn read(file: &Path, network: &[String]) -> Result<Inventory, Failure> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
@@ -179,7 +174,7 @@ fn unusable(bad: BadInventory) -> Failure {
 
 /// Looks at all hosts of an inventory, without root where it is not needed to connect.
 pub fn look(inventory: &Inventory, binary: &BinaryArgs) -> Result<Readiness, Failure> {
-    let binaries = binary.binaries()?;
+    let binaries = binaries_of(&binary.given)?;
     Hosts::look(inventory, &binaries, &RootNeeds::default(), &mut note).map_err(failure)
 }
 

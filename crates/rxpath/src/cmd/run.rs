@@ -86,13 +86,8 @@ impl RunCommand {
             return AutoCommand::of_search(scenario, sets, search, (hosts, lab, format)).run();
         }
         let hosts = self.hosts.connect(&self.root_needs(&sets))?;
-        let mut resolved = match &hosts {
-            Some(hosts) => {
-                let may_change = self.hosts.may_change();
-                resolved_between(&self.scenario, &sets, (hosts, may_change))?
-            }
-            None => resolved(&self.scenario, &sets)?,
-        };
+        let may_change = self.hosts.may_change();
+        let mut resolved = resolved_between(&self.scenario, &sets, (hosts.as_ref(), may_change))?;
         if self.dry_run {
             if let (Some(search), Some(first)) = (&resolved.search, resolved.variants.first()) {
                 auto::check(search, first.main_metric())?;

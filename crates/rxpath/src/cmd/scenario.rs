@@ -45,12 +45,13 @@ pub fn in_lab(scenario: &str, what: &str) -> Result<(), Failure> {
     Err(Failure::usage(why).hint("take [hosts] and [network] out of it, or use rxpath run"))
 }
 
-/// The scenario of that name or file, with `sets`, between hosts that may be changed or not.
+/// The scenario of that name or file, with `sets`, between hosts that may be changed or not; without hosts for this host.
 pub fn resolved_between(
     scenario: &str,
     sets: &[String],
-    (hosts, may_change): (&Hosts, bool),
+    (hosts, may_change): (Option<&Hosts>, bool),
 ) -> Result<Resolved, Failure> {
+    let Some(hosts) = hosts else { return resolved(scenario, sets) };
     let file = load(scenario).map_err(Failure::usage_of)?;
     let aliases: Vec<&str> = hosts.all().map(|host| host.client.alias()).collect();
     resolve_between(&file, sets, hosts.shapes(), may_change, Some(&aliases))

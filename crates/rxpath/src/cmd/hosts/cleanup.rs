@@ -14,7 +14,7 @@ use rxpath_lab::hosts::{client, each_at_once};
 use rxpath_remote::Binaries;
 use rxpath_remote::inventory::HostEntry;
 
-use crate::cmd::binary_args::BinaryArgs;
+use crate::cmd::binary_args::{BinaryArgs, binaries_of};
 use crate::cmd::hosts_args::{note, read};
 use crate::cmd::prelude::*;
 
@@ -85,8 +85,8 @@ impl CleanupHosts {
 
     /// Each host, in the order of the aliases. A host that cannot be used keeps no other from it.
     fn clean_all(&self) -> Result<Vec<HostCleaned>, Failure> {
-        let inventory = read(&self.inventory)?;
-        let binaries = self.binary.binaries()?;
+        let inventory = read(&self.inventory, &[])?;
+        let binaries = binaries_of(&self.binary.given)?;
         let hosts: Vec<_> = inventory.hosts.iter().collect();
         let at_once = usize::from(inventory.network.connect_at_once);
         let found = each_at_once((&hosts, at_once), &mut note, |(alias, entry), note| {

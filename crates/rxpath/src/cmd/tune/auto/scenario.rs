@@ -4,7 +4,6 @@ use rxpath_host::read::thread;
 use rxpath_lab::hosts::Hosts;
 use rxpath_lab::run::steps;
 use rxpath_lab::scenario::load;
-use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::search::answer::{AutoAnswer, AutoSettings};
 use rxpath_lab::search::product;
 use rxpath_lab::search::session::{SearchSession, Stop};
@@ -16,7 +15,7 @@ use crate::cmd::model::calibration::{default_path, load as load_calibration};
 use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
 use crate::cmd::run::{Ended as RunEnded, Ways, conduct_by, ending};
-use crate::cmd::scenario::{chosen, resolved, resolved_between, root_needs};
+use crate::cmd::scenario::{chosen, resolved_between, root_needs};
 use crate::cmd::tune::plan::persist_kind;
 use crate::output::capacity::SearchProgress;
 
@@ -94,7 +93,7 @@ impl AutoCommand {
         let times = TIMES.iter().filter(is_open).chain(&LOOKS).chain([&TIME_LIMIT]);
         let times = times.map(|set| (*set).to_owned());
         let sets: Vec<String> = times.chain(self.sets.iter().cloned()).collect();
-        let mut resolved = made_of(scenario, &sets, hosts)?;
+        let mut resolved = resolved_between(scenario, &sets, (hosts, true))?;
         let variant = chosen(&resolved, self.variant.as_deref())?;
         if variant.topology.is_loopback() {
             return Err(Failure::usage("on loopback there are no settings of its own to try")
@@ -108,14 +107,14 @@ impl AutoCommand {
         (resolved.variants, resolved.compare) = (vec![variant.clone()], Vec::new());
         let prefix = format!("variant.{}.", variant.name);
         let probe = [sets.clone(), vec![format!("{prefix}observe.drops=false")]].concat();
-        let is_named = made_of(scenario, &probe, hosts).is_ok();
+        let is_named = resolved_between(scenario, &probe, (hosts, true)).is_ok();
         let cpus = hosts
             .map_or_else(|| thread::allowed_cpus().map(|all| all.0), |hosts| Ok(hosts.cpus()))?;
         let calibration = default_path().exists().then(|| load_calibration(&default_path(), false));
         Ok(SearchSession {
             hosts,
             resolve: Box::new(move |sets: &[String]| {
-                made_of(scenario, sets, hosts).map_err(|failure| failure.line())
+                resolved_between(scenario, sets, (hosts, true)).map_err(|failure| failure.line())
             }),
             calibration: calibration.and_then(Result::ok).map(|(known, _)| known),
             name: resolved.name.clone(),
@@ -156,13 +155,5 @@ impl AutoCommand {
         let warnings = ended.manifest.warnings.clone();
         let written = Written { settings, answer, warnings, persist, report: Some(report) };
         self.publish(written)
-    }
-}
-
-/// The scenario with these keys set, for the lab or for hosts that may be changed.
-fn made_of(scenario: &str, sets: &[String], hosts: Option<&Hosts>) -> Result<Resolved, Failure> {
-    match hosts {
-        Some(hosts) => resolved_between(scenario, sets, (hosts, true)),
-        None => resolved(scenario, sets),
     }
 }
