@@ -66,12 +66,8 @@ impl WatchCommand {
     }
 
     fn live(&self) -> Outcome {
-        let headless = self.once || self.format.is_json() || screen::missing().is_some();
-        if let Some(why) = screen::missing()
-            && !self.once
-            && !self.format.is_json()
-            && self.record.is_none()
-        {
+        let (prints, missing) = (self.once || self.format.is_json(), screen::missing());
+        if let Some(why) = missing.filter(|_| !prints && self.record.is_none()) {
             return Err(Failure::usage(why)
                 .hint("--once prints one sample, --json all samples, --record FILE saves them"));
         }
@@ -87,16 +83,14 @@ impl WatchCommand {
         let settings = self.settings(&watcher);
         let recorder = self.record.as_ref().map(|path| Recorder::create(path, &settings));
         let recorder = recorder.transpose().map_err(|error| {
-            let is_there = error
-                .chain()
-                .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-                .any(|cause| cause.kind() == std::io::ErrorKind::AlreadyExists);
+            let cause = error.downcast_ref::<std::io::Error>();
+            let is_there = cause.is_some_and(|it| it.kind() == std::io::ErrorKind::AlreadyExists);
             let hint = "an existing recording is not overwritten: choose another name";
             Failure::usage_of(error).maybe_hint(is_there.then_some(hint))
         })?;
         let mut source = Live::new(watcher, settings, self.interval.as_duration());
         source.end = self.duration.map(|time| Instant::now() + time.as_duration());
-        if headless {
+        if prints || missing.is_some() {
             return self.printed(source, recorder, &interrupt);
         }
         screen::show(Box::new(source), recorder, &interrupt, is_on(Stream::Out))

@@ -103,8 +103,7 @@ impl Cell {
 
     /// A rate of losses: bad if above zero.
     fn loss(value: f64) -> Self {
-        let mark = if value > 0.0 { Mark::Bad } else { Mark::Plain };
-        let sign = if value > 0.0 { "!" } else { "" };
+        let (mark, sign) = if value > 0.0 { (Mark::Bad, "!") } else { (Mark::Plain, "") };
         Self { mark, ..Self::number(value, format!("{}{sign}", si(value))) }
     }
 
@@ -142,12 +141,6 @@ pub struct SheetRow {
     pub cells: Vec<Cell>,
     /// All its values, as text with units.
     pub detail: Vec<(&'static str, String)>,
-}
-
-impl SheetRow {
-    fn contains(&self, lower: &str) -> bool {
-        self.cells.iter().any(|cell| cell.text.to_lowercase().contains(lower))
-    }
 }
 
 /// A tab's content.
@@ -194,7 +187,8 @@ impl Sheet {
         let lower = filter.to_lowercase();
         if !lower.is_empty() {
             let all = self.rows.len();
-            self.rows.retain(|row| row.contains(&lower));
+            let contains = |cell: &Cell| cell.text.to_lowercase().contains(&lower);
+            self.rows.retain(|row| row.cells.iter().any(contains));
             if self.rows.is_empty() && all > 0 {
                 self.empty =
                     format!("none of {all} rows contains `{filter}` (Esc clears the filter)");

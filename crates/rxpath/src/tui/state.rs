@@ -176,25 +176,17 @@ impl App {
     fn sort_by_next(&mut self) {
         let columns = self.sheet().columns.len();
         let order = &mut self.orders[self.tab];
-        *order = Order {
-            column: match order.column {
-                None => Some(0),
-                Some(last) if last + 1 >= columns => None,
-                Some(column) => Some(column + 1),
-            },
-            reversed: false,
-        };
+        let next = order.column.map_or(0, |column| column + 1);
+        *order = Order { column: (next < columns).then_some(next), reversed: false };
     }
 
     /// Closes the innermost window.
     fn escape(&mut self) {
-        if self.typing {
+        if self.typing || self.open == Open::Nothing {
             self.typing = false;
             self.filters[self.tab].clear();
-        } else if self.open != Open::Nothing {
-            self.open = Open::Nothing;
         } else {
-            self.filters[self.tab].clear();
+            self.open = Open::Nothing;
         }
     }
 }
