@@ -23,7 +23,6 @@ use crate::cmd::prelude::*;
 use crate::cmd::report::write_report;
 use crate::cmd::scenario::{chosen, resolved, resolved_between, root_needs};
 use crate::cmd::tune::auto::{self, AutoCommand};
-use crate::cmd::values::value_name;
 use crate::output::bars::Bars;
 use crate::output::experiment;
 use crate::output::json;
@@ -61,18 +60,10 @@ pub struct RunCommand {
     /// Also observe with BPF: `drops` (the kernel's drop reasons, in addition to the ledger), `steal` (CPU time that
     /// networking takes, by task), `trace` (softirqs, packets per poll, stage latencies); same as `--set
     /// observe.WHAT=true`
-    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
-    observe: Vec<Watched>,
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = ["drops", "steal", "trace"])]
+    observe: Vec<String>,
     #[command(flatten)]
     format: FormatArgs,
-}
-
-/// What can be observed in addition to the counters: keys of the section `observe`.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Watched {
-    Drops,
-    Steal,
-    Trace,
 }
 
 impl RunCommand {
@@ -80,7 +71,7 @@ impl RunCommand {
     pub fn run(mut self) -> Outcome {
         let mut sets = self.hosts.take_network(self.sets.clone());
         sets.extend(self.trials.map(|blocks| format!("trials.blocks={blocks}")));
-        sets.extend(self.observe.iter().map(|what| format!("observe.{}=true", value_name(what))));
+        sets.extend(self.observe.iter().map(|what| format!("observe.{what}=true")));
         if let Some(search) = self.read_scenario()? {
             let Self { scenario, hosts, lab, format, .. } = self;
             return AutoCommand::of_search(scenario, sets, search, (hosts, lab, format)).run();
