@@ -9,7 +9,7 @@ use crate::cmd::values::seconds;
 pub const BASE: &str = "rxpath-runs";
 
 /// Where the run directory goes, and how long to wait for the lab.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct LabArgs {
     /// Directory in which the run directory is created
     #[arg(long, value_name = "DIR", default_value = BASE)]
@@ -19,7 +19,7 @@ pub struct LabArgs {
 }
 
 /// How long to wait for the lab.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct WaitArgs {
     /// Wait this long for another experiment on this machine to end; without a time: one day [default: 2s]
     #[arg(

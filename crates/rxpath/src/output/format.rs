@@ -10,7 +10,7 @@ pub enum Form {
 }
 
 /// The options; flatten them into every command that prints results.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct FormatArgs {
     /// Print the result as JSON (the same as `--format json`)
     #[arg(long, conflicts_with = "format")]

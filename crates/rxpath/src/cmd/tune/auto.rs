@@ -26,7 +26,7 @@ use crate::cmd::values::{duration, write};
 const SEED: u64 = 1;
 
 /// Options of `rxpath tune auto`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(group(ArgGroup::new("traffic").required(true)))]
 pub struct AutoCommand {
     /// The experiment or scenario file whose lab, server and client are used
@@ -114,18 +114,12 @@ impl AutoCommand {
             objective: search.objective.clone(),
             guards: search.guards.clone(),
             budget: search.budget,
-            settings: Vec::new(),
-            goal: None,
-            keep: Keep::default(),
-            dev: None,
-            persist: None,
-            dry_run: false,
             seed: SEED,
-            live: LiveArgs::default(),
             hosts,
             lab,
             format,
             axes: Some(search),
+            ..Self::default()
         }
     }
 }

@@ -31,7 +31,7 @@ use rxpath_tune::switch::SettingsSwitch;
 
 use self::stop::LiveSearchStop;
 use super::shown::lines;
-use super::{AutoCommand, Written, not_measured};
+use super::{AutoCommand, Written, not_measured, wanted};
 use crate::cmd::prelude::*;
 use crate::cmd::tune::apply::OnFailure;
 use crate::cmd::tune::plan::persist_kind;
@@ -89,8 +89,7 @@ impl AutoCommand {
         }
         self.live.confirm_within.map(apply::within).transpose()?;
         let objective = self.objective.as_deref().unwrap_or(OBJECTIVE);
-        let objective = Objective::read(objective).map_err(Failure::usage)?;
-        let guards = ask::guards(&self.guards, &objective).map_err(Failure::usage)?;
+        let (objective, guards) = wanted(objective, &self.guards)?;
         let persist = self.persist.as_deref().map(persist_kind).transpose()?;
         let times =
             Times { settle: self.live.settle.as_duration(), slice: self.live.slice.as_duration() };
