@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 /// The exit statuses, the same for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "statuses are the contract of all commands, not of those built so far")]
 pub enum Exit {
     /// Done; for a comparison: same or better.
     Done,

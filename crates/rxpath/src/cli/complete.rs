@@ -4,7 +4,6 @@
 mod lab;
 
 use std::ffi::OsStr;
-use std::path::Path;
 
 use anyhow::Context;
 use clap::Command;
@@ -165,7 +164,7 @@ fn namespaces() -> Vec<CompletionCandidate> {
 }
 
 fn entries(directory: &str) -> Vec<CompletionCandidate> {
-    let Ok(entries) = std::fs::read_dir(Path::new(directory)) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
     names.sort();
     names.into_iter().map(CompletionCandidate::new).collect()

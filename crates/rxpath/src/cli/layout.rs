@@ -1,7 +1,5 @@
 //! How help is laid out: groups of commands on the top page, headings over options, examples at the end.
 
-use std::fmt::Write;
-
 use clap::Command;
 
 use super::examples;
@@ -34,7 +32,7 @@ fn groups(tree: &Command) -> String {
         // rxpath-agent does not have all of them.
         let mut here = names.iter().filter_map(|name| Some((name, about(name)?))).peekable();
         if here.peek().is_some() {
-            let _ = write!(out, "\n{title}:\n");
+            out += &format!("\n{title}:\n");
         }
         for (name, text) in here {
             out += &hanging(&format!("  {name}"), 15, &text, Some(width));
@@ -57,9 +55,7 @@ fn with_examples(
     let found: Vec<(clap::Id, &'static str)> = command
         .get_arguments()
         .filter(|arg| {
-            arg.get_help_heading().is_none()
-                || arg.get_long() == Some("json")
-                || arg.get_long() == Some("format")
+            arg.get_help_heading().is_none() || matches!(arg.get_long(), Some("json" | "format"))
         })
         .filter_map(|arg| Some((arg.get_id().clone(), heading(path, arg.get_long()?)?)))
         .collect();

@@ -10,12 +10,13 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
         return Ok(addr);
     }
     if let Ok(v6) = text.parse::<Ipv6Addr>() {
-        let with_port = split_last(text).filter(|(host, _)| host.parse::<Ipv6Addr>().is_ok());
+        let with_port = text.rsplit_once(':').filter(|(host, _)| host.parse::<Ipv6Addr>().is_ok());
         let would = with_port
             .map_or_else(|| format!("[{v6}]:4321"), |(host, port)| format!("[{host}]:{port}"));
         return Err(format!("an IPv6 address stands in brackets, with its port behind: {would}"));
     }
-    let (host, port) = split_last(text)
+    let (host, port) = text
+        .rsplit_once(':')
         .filter(|(host, _)| !host.starts_with('[') || host.ends_with(']'))
         .ok_or_else(|| format!("the port is missing: {text}:4321"))?;
     let port: u16 =
@@ -32,10 +33,6 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     let found = (host, port).to_socket_addrs();
     let found = found.map_err(|error| format!("`{host}` has no address: {error}"))?;
     found.into_iter().next().ok_or_else(|| format!("`{host}` has no address"))
-}
-
-fn split_last(text: &str) -> Option<(&str, &str)> {
-    text.rsplit_once(':')
 }
 
 #[cfg(test)]

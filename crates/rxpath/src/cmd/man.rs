@@ -139,9 +139,7 @@ fn tail(path: &str, command: &Command) -> String {
     if !files.is_empty() {
         out += &section("FILES", &files);
     }
-    let lines = examples::of(path, command)
-        .into_iter()
-        .map(|(line, what)| format!(".TP\n\\fB{}\\fR\n{}\n", escaped(line), escaped(what)));
+    let lines = examples::of(path, command).into_iter().map(|(line, what)| item(line, what));
     out += &section("EXAMPLES", &lines.collect::<String>());
     out + &section("SEE ALSO", &see_also(path, command))
 }
@@ -225,15 +223,16 @@ fn clean(roff: &str) -> String {
 fn bold_code(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
-        let parts: Vec<&str> = line.split('`').collect();
-        for (at, part) in parts.iter().enumerate() {
-            let closes = at + 1 < parts.len();
-            out += part;
-            if closes {
-                out += if at % 2 == 0 { "\\fB" } else { "\\fR" };
+        let mut is_bold = false;
+        for letter in line.chars() {
+            if letter == '`' {
+                is_bold = !is_bold;
+                out += if is_bold { "\\fB" } else { "\\fR" };
+            } else {
+                out.push(letter);
             }
         }
-        if parts.len().is_multiple_of(2) {
+        if is_bold {
             out += "\\fR";
         }
         out.push('\n');

@@ -4,7 +4,6 @@
 //! makes a schema of a type would be a tenth of the program.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 use rxpath_core::IntoMap;
@@ -19,8 +18,7 @@ type PackedSchemas = (String, Vec<String>, BTreeMap<String, Vec<usize>>);
 
 fn packed() -> anyhow::Result<PackedSchemas> {
     let bytes: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schemas.json.z"));
-    let mut text = String::new();
-    ZlibDecoder::new(bytes).read_to_string(&mut text)?;
+    let text = std::io::read_to_string(ZlibDecoder::new(bytes))?;
     let value: Value = serde_json::from_str(&text)?;
     Ok(serde_json::from_value(value)?)
 }

@@ -164,8 +164,7 @@ impl TraceCommand {
         let records = traced.probe_cost.lost_count.saturating_sub(in_kernel);
         warnings.extend(lost_warning(records));
         let lost = events.lost + in_kernel;
-        let wanted = self.timeline || self.perfetto.is_some();
-        if wanted {
+        if events.wanted {
             // Each CPU writes in order; the ring buffer mixes the CPUs.
             events.kept.sort_by_key(|event| event.t_ns);
             if lost > 0 {
@@ -199,7 +198,7 @@ impl TraceCommand {
         let result = TraceResult {
             traced,
             timeline: self.timeline.then_some(events.kept),
-            timeline_lost_count: wanted.then_some(lost),
+            timeline_lost_count: events.wanted.then_some(lost),
         };
         let answer = Envelope::new("trace", settings, result, warnings);
         output::answer(self.format.is_json(), &answer, |it| {

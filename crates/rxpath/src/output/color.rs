@@ -17,7 +17,6 @@ pub enum When {
 
 /// The stream that a text goes to.
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code, reason = "commands choose their stream")]
 pub enum Stream {
     /// Standard output.
     Out,
@@ -27,7 +26,6 @@ pub enum Stream {
 
 /// The colours in use; no meaning depends on colour alone.
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code, reason = "the palette of all commands")]
 pub enum Paint {
     /// Headings and important text.
     Bold,

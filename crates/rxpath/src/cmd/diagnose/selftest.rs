@@ -136,7 +136,7 @@ fn text(answer: &SelftestResult, seed: u64) -> String {
     }
     for row in &answer.sureness {
         text += &format!(
-            "{} verdicts: {} of {} right ({})\n",
+            "{} verdicts: {} of {} right (95 % interval {})\n",
             word(&row.confidence),
             row.right_count,
             row.trials_count,
@@ -145,7 +145,7 @@ fn text(answer: &SelftestResult, seed: u64) -> String {
     }
     let (right, made) = (answer.recognised_count, answer.made_count);
     let interval = percent(answer.recognised_interval);
-    text + &format!("seed {seed}: {right} of {made} recognised ({interval})\n")
+    text + &format!("seed {seed}: {right} of {made} recognised (95 % interval {interval})\n")
 }
 
 fn table(rows: &[SelftestRow]) -> String {
@@ -158,11 +158,7 @@ fn table(rows: &[SelftestRow]) -> String {
             row.case.to_string(),
             row.made_count.to_string(),
             row.recognised_count.to_string(),
-            format!(
-                "{:.0} to {:.0} %",
-                row.recognised_interval[0] * 100.0,
-                row.recognised_interval[1] * 100.0
-            ),
+            percent(row.recognised_interval),
             others.collect::<Vec<_>>().join(", "),
         ]);
     }
@@ -171,5 +167,5 @@ fn table(rows: &[SelftestRow]) -> String {
 
 /// The interval of a share, in words.
 fn percent([low, high]: [f64; 2]) -> String {
-    format!("95 % interval {:.0} to {:.0} %", low * 100.0, high * 100.0)
+    format!("{:.0} to {:.0} %", low * 100.0, high * 100.0)
 }

@@ -1,7 +1,5 @@
 //! `rxpath model eval`: the queueing formulas, case by case.
 
-use std::io::Read;
-
 use rxpath_model::{Evaluated, evaluate};
 use serde_json::Value;
 
@@ -38,13 +36,10 @@ impl EvalCommand {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    let mut text = String::new();
     if path == Path::new("-") {
-        std::io::stdin().read_to_string(&mut text).context("standard input")?;
-    } else {
-        text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        return std::io::read_to_string(std::io::stdin()).context("standard input");
     }
-    Ok(text)
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
 fn warnings(evaluated: &Evaluated) -> Vec<Warning> {

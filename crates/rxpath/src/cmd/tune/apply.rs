@@ -156,11 +156,9 @@ pub(super) fn carry_out(
 
 /// The text of a plan file; reads no more than the largest plan.
 fn text_of(path: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
     File::open(path)
-        .and_then(|file| file.take(MAX_BYTES as u64 + 1).read_to_string(&mut text))
-        .or_usage(|| format!("cannot read the plan {}", path.display()))?;
-    Ok(text)
+        .and_then(|file| std::io::read_to_string(file.take(MAX_BYTES as u64 + 1)))
+        .or_usage(|| format!("cannot read the plan {}", path.display()))
 }
 
 /// Rejects a plan that changes a setting that a journal of another state directory has changed: undoing one would
