@@ -48,21 +48,7 @@ pub struct CheckCommand {
     window: Option<Nanos>,
     #[command(flatten)]
     scope: ScopeArgs,
-    #[command(flatten)]
-    way: Way,
-    /// Print the result as JSON (the same as `--format json`)
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
-    /// Output format; --queues, --flow and --summarize have only table and json
-    #[arg(long, value_enum)]
-    format: Option<Form>,
-    #[command(flatten)]
-    pub on: OnHost,
-}
-
-/// The path of packets, or the reports of other hosts, instead of the rules.
-#[derive(Debug, Default, clap::Args)]
-struct Way {
+    // The path of packets, or the reports of other hosts, instead of the rules:
     /// Show which CPU serves which queue: NAPI, IRQ, CPU, NUMA node, RSS share, RPS, XPS, packets and drops
     #[arg(long, conflicts_with_all = ["flow", "goal", "all", "fail_on"])]
     queues: bool,
@@ -76,6 +62,14 @@ struct Way {
     /// others of their kind
     #[arg(long, value_name = "DIR", conflicts_with_all = ["queues", "flow", "goal", "dev", "sysroot", "fail_on", "config"])]
     summarize: Option<PathBuf>,
+    /// Print the result as JSON (the same as `--format json`)
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Output format; --queues, --flow and --summarize have only table and json
+    #[arg(long, value_enum)]
+    format: Option<Form>,
+    #[command(flatten)]
+    pub on: OnHost,
 }
 
 /// The options in force.
@@ -93,7 +87,7 @@ impl CheckCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
         self.is_scope_possible()?;
-        if let Some(dir) = &self.way.summarize {
+        if let Some(dir) = &self.summarize {
             if !matches!(self.form(), Form::Table | Form::Json) {
                 return Err(Failure::usage("--format: --summarize prints only table or json"));
             }
@@ -106,7 +100,7 @@ impl CheckCommand {
             None => Root::host(),
         };
         let entered = self.scope.enter()?;
-        if self.way.queues || self.way.flow.is_some() {
+        if self.queues || self.flow.is_some() {
             return self.way(&root);
         }
         let scope = Scope {
@@ -150,10 +144,10 @@ impl CheckCommand {
 
     /// The namespace and the processes must be those of this host, and they limit what the rules read.
     fn is_scope_possible(&self) -> Result<(), Failure> {
-        if self.scope.is_given() && (self.sysroot.is_some() || self.way.summarize.is_some()) {
+        if self.scope.is_given() && (self.sysroot.is_some() || self.summarize.is_some()) {
             return Err(Failure::usage("--netns, --pid and --cgroup work on this host only"));
         }
-        let is_way = self.way.queues || self.way.flow.is_some();
+        let is_way = self.queues || self.flow.is_some();
         if is_way && (self.scope.pid.is_some() || self.scope.cgroup.is_some()) {
             let what = "--pid and --cgroup: --queues and --flow cannot be limited to processes";
             return Err(Failure::usage(what).hint("use --netns PID for the namespace of a process"));
@@ -214,12 +208,12 @@ impl CheckCommand {
             return Err(Failure::usage(what));
         }
         let json = self.form() == Form::Json;
-        let interval = self.way.interval.map(Nanos::as_duration);
+        let interval = self.interval.map(Nanos::as_duration);
         if interval.is_some_and(|interval| interval.is_zero()) {
             return Err(Failure::usage("--interval 0: the time must be above 0"));
         }
         let ask = queues::QueueCheckOptions { root, devices: &self.dev, interval, json };
-        match &self.way.flow {
+        match &self.flow {
             Some(flow) => flow::run(&ask, flow),
             None => queues::run(&ask),
         }

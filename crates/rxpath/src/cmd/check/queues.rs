@@ -93,21 +93,15 @@ fn once(ask: &QueueCheckOptions<'_>, names: &[String]) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// A reading with its time.
-struct Reading {
-    at: Instant,
-    devices: Vec<DeviceQueues>,
-}
-
 fn again(ask: &QueueCheckOptions<'_>, names: &[String], interval: Duration) -> Outcome {
     let interrupt = Interrupt::catch()?;
     let mut reader = nic::Reader::open()?;
     let (mut nics, passed_over) = chosen(ask, names)?;
     let take = |nics: &BTreeMap<String, Nic>| {
         let (devices, warnings) = read_all(ask.root, nics, &HostTables::read(ask.root));
-        (Reading { at: Instant::now(), devices }, warnings)
+        (Instant::now(), devices, warnings)
     };
-    let (mut before, warnings) = take(&nics);
+    let (mut at, mut devices, warnings) = take(&nics);
     if ask.json {
         let interval_s = interval.as_secs_f64();
         let schema = schema_id("check-queues");
@@ -120,7 +114,7 @@ fn again(ask: &QueueCheckOptions<'_>, names: &[String], interval: Duration) -> O
         output::text(&print::passed_over(&passed_over))?;
     }
     warnings.iter().for_each(output::warning);
-    let (mut due, mut wait) = (before.at + interval, Wait::new(&interrupt));
+    let (mut due, mut wait) = (at + interval, Wait::new(&interrupt));
     loop {
         wait.until_time(due)?;
         if let Some(signal) = wait.signal() {
@@ -130,15 +124,15 @@ fn again(ask: &QueueCheckOptions<'_>, names: &[String], interval: Duration) -> O
         for (name, nic) in &mut nics {
             reader.counters(name, nic);
         }
-        let (now, warnings) = take(&nics);
-        let span_s = (now.at - before.at).as_secs_f64();
-        let rates = queue_map::rates(&before.devices, &now.devices, span_s);
+        let (now, later, warnings) = take(&nics);
+        let span_s = (now - at).as_secs_f64();
+        let rates = queue_map::rates(&devices, &later, span_s);
         if ask.json {
             output::json_line(&json!({"type": "interval", "span_s": span_s, "queues": rates}))?;
         } else {
-            output::text(&print::tables(&now.devices, Some(&rates)))?;
+            output::text(&print::tables(&later, Some(&rates)))?;
         }
         warnings.iter().for_each(output::warning);
-        before = now;
+        (at, devices) = (now, later);
     }
 }

@@ -49,12 +49,16 @@ struct Told {
 }
 
 impl Told {
+    fn new(name: impl Into<String>, indent: usize, text: impl Into<String>, mark: Mark) -> Self {
+        Self { name: name.into(), indent, text: text.into(), mark }
+    }
+
     fn head(name: impl Into<String>) -> Self {
-        Self { name: name.into(), indent: 0, text: String::new(), mark: Mark::Head }
+        Self::new(name, 0, "", Mark::Head)
     }
 
     fn text(text: impl Into<String>) -> Self {
-        Self { name: String::new(), indent: 0, text: text.into(), mark: Mark::Plain }
+        Self::new("", 0, text, Mark::Plain)
     }
 
     fn wrapped<'a>(&self, width: usize, palette: Palette) -> Vec<Line<'a>> {
@@ -87,12 +91,7 @@ fn help(app: &App) -> Vec<Told> {
         lines.insert(0, Told::head("unknown values"));
     }
     lines.push(Told::head("keys"));
-    lines.extend(KEYS.iter().map(|(key, what)| Told {
-        name: as_shown(key),
-        indent: 22,
-        text: (*what).into(),
-        mark: Mark::Plain,
-    }));
+    lines.extend(KEYS.map(|(key, what)| Told::new(as_shown(key), 22, what, Mark::Plain)));
     if let Some(frame) = &app.frame {
         lines.push(Told::head("cost of watching for this host"));
         lines.push(Told::text(cost::words(frame)));
@@ -108,12 +107,7 @@ fn detail(app: &App) -> (&'static str, Vec<Told>) {
     };
     let mut lines = vec![Told::head(row.id.clone())];
     let told = row.detail.iter().filter(|(_, value)| !value.is_empty());
-    lines.extend(told.map(|(name, value)| Told {
-        name: (*name).into(),
-        indent: 30,
-        text: value.clone(),
-        mark: Mark::Dim,
-    }));
+    lines.extend(told.map(|(name, value)| Told::new(*name, 30, value, Mark::Dim)));
     ("details", lines)
 }
 
