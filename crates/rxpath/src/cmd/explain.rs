@@ -89,10 +89,9 @@ impl ExplainCommand {
         };
         // Topics with this name or about it; topics that only mention it are listed if there is nothing better.
         let least = if self.all { Fit::Mentions } else { best.min(Fit::About) };
-        let shown: Vec<(Fit, &Topic)> =
-            found.iter().copied().filter(|(fit, _)| *fit >= least).collect();
-        let mentions = found.len() - shown.len();
-        let mut hits: Vec<&Topic> = shown.into_iter().map(|(_, topic)| topic).collect();
+        let shown = found.iter().filter(|(fit, _)| *fit >= least);
+        let mut hits: Vec<&Topic> = shown.map(|(_, topic)| *topic).collect();
+        let mentions = found.len() - hits.len();
         if best < Fit::Alias && hits.len() > 1 {
             return Ok(Answer { page: None, hits, mentions });
         }

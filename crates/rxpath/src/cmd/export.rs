@@ -158,13 +158,11 @@ impl ExportCommand {
         caps::drop_all()?;
         let interrupt = Interrupt::catch()?;
         let page = Page::default();
-        let port = match reserved {
-            Some(reserved) => {
-                let address = reserved.address().clone();
-                Some(reserved.open(page.clone()).map_err(|error| refused(&address, error))?)
-            }
-            None => None,
+        let open = |reserved: Reserved| {
+            let address = reserved.address().clone();
+            reserved.open(page.clone()).map_err(|error| refused(&address, error))
         };
+        let port = reserved.map(open).transpose()?;
         let window = self.interval.as_duration();
         // A timer that starts `--once` has a random delay of its own.
         let delay = match HostMark::here() {

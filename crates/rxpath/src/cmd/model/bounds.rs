@@ -49,9 +49,8 @@ impl BoundsCommand {
     fn calibrate(&self, parameters: &mut Parameters) -> Result<Vec<Warning>, Failure> {
         if !self.calibrated && self.calibration.is_none() {
             if self.foreign {
-                return Err(Failure::usage(
-                    "--foreign needs --calibrated or --calibration FILE".to_owned(),
-                ));
+                let what = "--foreign needs --calibrated or --calibration FILE";
+                return Err(Failure::usage(what));
             }
             return Ok(Vec::new());
         }

@@ -52,11 +52,9 @@ impl UndoCommand {
             }
         }
         let is_denied = |(_, error): &(u32, HostError)| matches!(error, HostError::Denied { .. });
-        if undone.is_empty() && failed.iter().all(is_denied) {
-            failed.reverse();
-            if let Some((_, error)) = failed.pop() {
-                return Err(Failure::new(Exit::Cannot, error).hint("only root can undo changes"));
-            }
+        if undone.is_empty() && !failed.is_empty() && failed.iter().all(is_denied) {
+            let (_, error) = failed.swap_remove(0);
+            return Err(Failure::new(Exit::Cannot, error).hint("only root can undo changes"));
         }
         let is_readable = self.forget
             || !failed.iter().any(|(_, error)| matches!(error, HostError::Malformed { .. }));
