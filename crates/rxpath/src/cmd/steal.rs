@@ -5,12 +5,11 @@ mod wanted;
 
 use std::time::Instant;
 
-use rxpath_bpf::Probe;
-use rxpath_bpf::ProbeCost;
 use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{self, IrqCalibration};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::steal::{Steal, StealInputs, answer, probe};
+use rxpath_bpf::{Probe, ProbeCost};
 use rxpath_core::CpuList;
 use rxpath_core::plain_time::irq_entry;
 use rxpath_host::read::{installed, procfs, thread};

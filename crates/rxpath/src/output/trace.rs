@@ -3,10 +3,9 @@
 use rxpath_bpf::devices::DevicePolls;
 use rxpath_bpf::polls::timeline::{Event, EventKind};
 use rxpath_bpf::trace::{CpuTrace, TracePart, TraceReading};
-use rxpath_core::Log2;
 use rxpath_core::measured::{IrqLine, NapiPolls, StageTimes};
 use rxpath_core::number::{self, grouped};
-use rxpath_core::{Bytes, CpuList, Nanos};
+use rxpath_core::{Bytes, CpuList, Log2, Nanos};
 
 use super::steal::cost;
 use super::table::Grid;

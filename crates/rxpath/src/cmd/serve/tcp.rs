@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use rxpath_core::Bytes;
-use rxpath_core::number::si;
+use rxpath_core::number::{grouped, si};
 use rxpath_load::tcp::result::{Interval, ServeResult};
 use rxpath_load::tcp::serve::Serve;
 use rxpath_load::tcp::serve::options::{ReceiveMethod, ServeOptions};
@@ -18,7 +18,6 @@ use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, SlowArgs, ThreadArgs, 
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::Rows;
 use crate::output::tcp::{connection_rows, kinds, socket_text, tcp_rows, tcp_text};
-use rxpath_core::number::grouped;
 
 /// `rxpath serve tcp …`
 #[derive(Debug, clap::Args)]

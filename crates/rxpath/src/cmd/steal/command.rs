@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use rxpath_bpf::steal::TaskTaken;
-use rxpath_bpf::steal::openssl;
 use rxpath_bpf::steal::probe::StealVictim;
+use rxpath_bpf::steal::{TaskTaken, openssl};
 use rxpath_core::CpuList;
 use rxpath_host::read::thread;
 use rxpath_host::write::sched;

@@ -1,11 +1,12 @@
 //! `rxpath load tcp stream`: the options, and the result for people.
 
-use rxpath_core::number::si;
+use rxpath_core::number::{grouped, si};
 use rxpath_core::{BitRate, Bytes};
 use rxpath_load::tcp::load::options::{StreamDirection, StreamOptions};
 use rxpath_load::tcp::load::stream::StreamClient;
 use rxpath_load::tcp::preamble::SendMethod;
 use rxpath_load::tcp::result::{Direction, Interval, StreamResult};
+use rxpath_load::tcp::serve::options::ReceiveMethod;
 use rxpath_load::workload::WorkloadHandle;
 
 use crate::cmd::conduct::{EndArgs, Shown, block, conduct};
@@ -14,8 +15,6 @@ use crate::cmd::values::{cpu_time, value_name};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::rates::Rows;
 use crate::output::tcp::{connection_rows, kinds, tcp_rows, tcp_text};
-use rxpath_core::number::grouped;
-use rxpath_load::tcp::serve::options::ReceiveMethod;
 
 /// `rxpath load tcp stream …`
 #[derive(Debug, clap::Args)]
