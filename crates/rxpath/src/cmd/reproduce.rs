@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use rxpath_lab::plan::plan;
 use rxpath_lab::run::left_out;
-use rxpath_lab::scenario::spec::Resolved;
 use rxpath_lab::scenario::{ScenarioFile, bundled, load};
 use rxpath_record::comparison::Expectation;
 use rxpath_record::manifest::Status;
@@ -145,11 +144,8 @@ impl ReproduceCommand {
         (word, name): (&str, &str),
         share: Option<Duration>,
     ) -> Result<(Experiment, Option<i32>), Failure> {
-        let sets: Vec<String> = share
-            .map(|share| format!("trials.time_limit={}s", share.as_secs().max(1)))
-            .into_iter()
-            .collect();
-        let scenario: Resolved = resolved(word, &sets)?;
+        let limit = share.map(|it| format!("trials.time_limit={}s", it.as_secs().max(1)));
+        let scenario = resolved(word, limit.as_slice())?;
         let missing = left_out(&scenario).map_err(failure)?;
         crate::note!("rxpath: {}, about {}", scenario.question, plan(&scenario).expected);
         let ways = Ways { patience: self.lab.wait.patience(), ..Ways::default() };

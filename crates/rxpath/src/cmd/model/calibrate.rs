@@ -77,11 +77,8 @@ impl CalibrateCommand {
                     .hint("stop other load and calibrate again; nothing was written")
             })?;
         write(&self.out, &calibration)?;
-        let warnings: Vec<Warning> = calibration
-            .caveats
-            .iter()
-            .map(|caveat| Warning::new("calibration", caveat.clone()))
-            .collect();
+        let caveat = |text: &String| Warning::new("calibration", text.clone());
+        let warnings = calibration.caveats.iter().map(caveat).collect();
         let (out, run) = (self.out.display().to_string(), ended.directory.display().to_string());
         let place = format!("calibration: {out}\n");
         let settings = json!({ "out": out, "run": run });

@@ -112,12 +112,10 @@ impl ValidateCommand {
                 ..Ways::default()
             };
             let ended = conduct(&scenario, &self.out, ways, &mut Bars::new())?;
-            match ending(&ended)? {
-                Exit::Done => {}
-                other => {
-                    let text = format!("{name}: nothing was compared with the model");
-                    return Err(Failure::new(other, anyhow::anyhow!(text)));
-                }
+            let exit = ending(&ended)?;
+            if exit != Exit::Done {
+                let what = anyhow::anyhow!("{name}: nothing was compared with the model");
+                return Err(Failure::new(exit, what));
             }
             made.push((scenario, ended.directory.clone(), ended.manifest.clone()));
         }
