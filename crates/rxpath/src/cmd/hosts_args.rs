@@ -43,11 +43,8 @@ const NETWORK: &str = "network.";
 
 impl HostsArgs {
     /// Takes the settings of the network between the hosts, and leaves the others.
-    pub fn take_network(&mut self, sets: Vec<String>) -> Vec<String> {
-        let (network, others): (Vec<String>, Vec<String>) =
-            sets.into_iter().partition(|set| set.trim().starts_with(NETWORK));
-        self.network.extend(network);
-        others
+    pub fn take_network(&mut self, sets: &mut Vec<String>) {
+        self.network.extend(sets.extract_if(.., |set| set.trim().starts_with(NETWORK)));
     }
 
     /// Takes the hosts of the scenario, unless the command names others.

@@ -69,7 +69,8 @@ pub struct RunCommand {
 impl RunCommand {
     /// Plans, runs, reports.
     pub fn run(mut self) -> Outcome {
-        let mut sets = self.hosts.take_network(self.sets.clone());
+        let mut sets = self.sets.clone();
+        self.hosts.take_network(&mut sets);
         sets.extend(self.trials.map(|blocks| format!("trials.blocks={blocks}")));
         sets.extend(self.observe.iter().map(|what| format!("observe.{what}=true")));
         if let Some(search) = self.read_scenario()? {

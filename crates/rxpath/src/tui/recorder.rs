@@ -1,6 +1,6 @@
 //! Writes frames into a recording as they arrive.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -23,10 +23,7 @@ impl Recorder {
     /// # Errors
     /// If the file cannot be created; an existing file is not overwritten.
     pub fn create(path: &Path, settings: &WatchSettings) -> anyhow::Result<Self> {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(path)
+        let mut file = File::create_new(path)
             .with_context(|| format!("cannot record into {}", path.display()))?;
         let (packer, first) = Packer::begin(settings)?;
         file.write_all(&first).with_context(|| format!("cannot write {}", path.display()))?;

@@ -137,7 +137,7 @@ enum Keep {
 impl AutoCommand {
     /// Searches, prints what helps, writes the plan.
     pub fn run(mut self) -> Outcome {
-        self.sets = self.hosts.take_network(std::mem::take(&mut self.sets));
+        self.hosts.take_network(&mut self.sets);
         if let Some(scenario) = &self.scenario {
             self.hosts.take_hosts_of(&load(scenario).map_err(Failure::usage_of)?);
         }
