@@ -53,16 +53,6 @@ struct Window {
     duration_s: f64,
 }
 
-impl Window {
-    fn of(seen: &live::Seen) -> Self {
-        Self {
-            began: format!("{:.3}", seen.began.at),
-            began_after_s: seen.began.after.as_secs_f64(),
-            duration_s: seen.evidence.window_s,
-        }
-    }
-}
-
 pub(super) fn run(ask: &DiagnoseCommand) -> Outcome {
     let (duration, probes) = (ask.duration, !ask.no_bpf);
     check_window("--duration", duration, SHORTEST)?;
@@ -74,7 +64,11 @@ pub(super) fn run(ask: &DiagnoseCommand) -> Outcome {
     let begun = || crate::note!("watching for {duration}");
     let seen = live::watch(&watched, interrupt.stop(), begun)?;
     let verdict = diagnose(&seen.evidence);
-    let window = Window::of(&seen);
+    let window = Window {
+        began: format!("{:.3}", seen.began.at),
+        began_after_s: seen.began.after.as_secs_f64(),
+        duration_s: seen.evidence.window_s,
+    };
     let mut warnings = doubts::warnings(&seen, port);
     warnings.extend(doubts::late(window.began_after_s));
     let whole = "losses before the sockets are those of the whole network namespace";
