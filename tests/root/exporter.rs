@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use crate::bed::until;
 
 /// There once a window has probes.
-pub const SOFTIRQS: &str = "rxpath_softirq_cpu_seconds_total{vector=\"net_rx\"}";
+const SOFTIRQS: &str = "rxpath_softirq_cpu_seconds_total{vector=\"net_rx\"}";
 
 /// For a quick start and quick windows: nothing to calibrate, and probes without pauses.
 pub const QUICK: [&str; 4] = ["--irq-entry", "5us", "--budget", "100%"];

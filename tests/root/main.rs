@@ -65,6 +65,7 @@ mod several_receivers;
 #[path = "../support/skip.rs"]
 mod skip;
 mod sockets;
+mod sole_exporter;
 mod stolen;
 #[path = "../support/stripped.rs"]
 mod stripped;

@@ -1,18 +1,15 @@
 //! `rxpath export` with its probes: what it may do once it has started, and that it goes on measuring.
 
 use std::fs;
-use std::net::UdpSocket;
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rxpath_host::read::thread::affinity;
 
-use crate::bed::{Bed, RX_IP, random_id, send, until};
-use crate::exporter::{QUICK, Running, SOFTIRQS};
+use crate::bed::{Bed, random_id, until};
+use crate::exporter::Running;
 
 /// What says that there is no estimate.
 const ENTRIES_NOT_READ: &str = "rxpath_not_read{what=\"entry and exit of interrupts\"} 1";
@@ -77,21 +74,6 @@ fn busy_in(group: &Path) -> Child {
     victim
 }
 
-/// The path of a namespace is measured by an exporter whose port is where it was started.
-#[test]
-fn another_namespace_is_measured_and_the_port_stays() {
-    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
-    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4810)).unwrap()).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    command.args(["export", "--netns", rx.name()]).args(QUICK);
-    let running = Running::of(command);
-    let passed = "rxpath_stage_passed_total{stage=\"ip\",unit=\"packets\"}";
-    until("datagrams arrive there", || {
-        send(&tx, 4810, 1_000);
-        running.value(passed) > Some(10_000.0)
-    });
-}
-
 /// How close the estimate of the entry of interrupts comes is in `bench/export-steal.sh`.
 #[test]
 fn the_time_taken_from_a_service_is_its_own_and_all_rows_add_up_with_an_estimate_for_entries() {
@@ -123,7 +105,7 @@ fn the_time_taken_from_a_service_is_its_own_and_all_rows_add_up_with_an_estimate
 }
 
 #[test]
-fn an_exporter_measures_what_an_interrupt_costs_or_says_that_it_does_not_know() {
+fn a_start_measures_what_an_interrupt_costs_or_says_why_not_and_leaves_no_capability() {
     let Some(_bed) = Bed::with_bpf() else { return };
     // A start on CPUs that others keep busy has no estimate; one of several has.
     let mut page = page_of_a_start();
@@ -149,49 +131,12 @@ fn an_exporter_measures_what_an_interrupt_costs_or_says_that_it_does_not_know() 
     }
 }
 
-/// The page of an exporter that has just started, once it has a window with probes.
+/// The page of an exporter that has just started, once it has windows with probes. No thread of it has a capability then.
 fn page_of_a_start() -> String {
     let running = Running::start(Command::new(env!("CARGO_BIN_EXE_rxpath")));
-    until("a window with probes", || running.value(SOFTIRQS).is_some());
-    running.page()
-}
-
-/// Two would cost twice as much and measure each other.
-#[test]
-fn a_second_exporter_goes_on_with_counters_only_and_says_why() {
-    let Some(_bed) = Bed::with_bpf() else { return };
-    let program = env!("CARGO_BIN_EXE_rxpath");
-    let first = Running::quick();
-    let mut command = Command::new(program);
-    command.arg("export");
-    let (second, told) = Running::told(command);
-    assert!(told.contains("another exporter") && told.contains("--no-bpf"), "{told}");
-    assert_eq!(told.matches("counters only:").count(), 1, "{told}");
-    until("it counts", || second.value("rxpath_window_seconds_total") > Some(0.0));
-    assert_eq!(second.value("rxpath_probe_up"), Some(0.0));
-    drop(second);
-    let mut counters = Command::new(program);
-    counters.args(["export", "--no-bpf"]);
-    let alongside = Running::of(counters);
-    let counted = || alongside.value("rxpath_window_seconds_total") > Some(0.0);
-    until("counters alone run alongside", counted);
-    first.goes_on();
-    // The kernel gives the place back, also after a kill.
-    drop(first);
-    Running::quick().goes_on();
-}
-
-/// Any local user can take the name: that must not switch off the probes.
-#[test]
-fn a_stranger_with_the_name_does_not_switch_off_the_probes() {
-    let Some(_bed) = Bed::with_bpf() else { return };
-    let name = SocketAddr::from_abstract_name("rxpath-export").unwrap();
-    let _stranger = UnixDatagram::bind_addr(&name).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    command.arg("export").args(QUICK);
-    let (running, told) = Running::told(command);
-    assert!(told.contains("@rxpath-export") && !told.contains("counters only"), "{told}");
+    assert_no_capability(&running);
     running.goes_on();
+    running.page()
 }
 
 const NONE: [&str; 4] = [
@@ -201,13 +146,10 @@ const NONE: [&str; 4] = [
     "CapPrm:\t0000000000000000",
 ];
 
-#[test]
-fn after_the_start_no_thread_has_a_capability_and_windows_go_on() {
-    let Some(_bed) = Bed::with_bpf() else { return };
-    let running = Running::start(Command::new(env!("CARGO_BIN_EXE_rxpath")));
+/// Of all threads.
+fn assert_no_capability(running: &Running) {
     let found = running.capabilities();
     assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), NONE);
-    running.goes_on();
 }
 
 #[test]
@@ -226,7 +168,6 @@ fn nobody_with_two_capabilities_measures_and_keeps_none() {
     }
     command.arg(&program);
     let running = Running::start(command);
-    let found = running.capabilities();
-    assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), NONE);
+    assert_no_capability(&running);
     running.goes_on();
 }
