@@ -232,7 +232,7 @@ fn what_rps_sends_to_another_cpu_is_taken_from_the_task_there() {
     let (tx, rx) = bed.pair(1);
     rx.set_queue_attr("veth", "rx-0/rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
     let victim = to.to_string();
-    let words = ["steal", "--probe", "--cpu", &victim, "-d", "4s", "--irq-entry", "1"];
+    let words = ["steal", "--probe", "--cpu", &victim, "-d", "2s", "--irq-entry", "1"];
     let attempt = || {
         let result = probe(&words).while_it_spins(|| {
             flood(&tx, &rx, from, 20_000);

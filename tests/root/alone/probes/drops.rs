@@ -111,14 +111,28 @@ fn drops_of_long_ago_are_forgotten_and_later_ones_counted_anew() {
     until("the next ones were counted", || dropped() == 100);
 }
 
-/// Packets dropped on `port`, by what a trace with these words saw while `full` overflowed.
-fn dropped_on(words: &[&str], (tx, rx): (&Namespace, &Namespace), port: u16) -> u64 {
-    let all: Vec<&str> = ["trace", "-d", "10m"].iter().chain(words).copied().collect();
-    let trace = probe(&all);
-    send_all(tx, rx, port, 3000);
-    let result = trace.end();
-    let drops = rows(&result, "drops").iter().filter(|drop| drop["port"] == port);
-    drops.map(|drop| drop["packets"].as_u64().unwrap()).sum()
+/// Packets dropped on these ports, by what traces with these words saw of the same datagrams.
+fn dropped_on<const TRACES: usize>(
+    words: [[&str; 2]; TRACES],
+    (tx, rx): (&Namespace, &Namespace),
+    ports: [u16; 2],
+) -> [[u64; 2]; TRACES] {
+    let start = |words: [&str; 2]| probe(&[&["trace", "-d", "10m"][..], &words].concat());
+    // Each takes a second of a CPU to load its programs.
+    let traces = std::thread::scope(|scope| {
+        let starting = words.map(|words| scope.spawn(move || start(words)));
+        starting.map(|trace| trace.join().unwrap())
+    });
+    for port in ports {
+        send_all(tx, rx, port, 3000);
+    }
+    traces.map(|trace| {
+        let result = trace.end();
+        ports.map(|port| {
+            let drops = rows(&result, "drops").iter().filter(|drop| drop["port"] == port);
+            drops.map(|drop| drop["packets"].as_u64().unwrap()).sum()
+        })
+    })
 }
 
 #[test]
@@ -128,13 +142,19 @@ fn filters_leave_out_what_is_anothers() {
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4501)).unwrap()).unwrap();
     send_all(&tx, &rx, 4501, 3000);
     let me = std::process::id().to_string();
-    let pair = (&tx, &rx);
-    assert_eq!(dropped_on(&["--pid", &me], pair, 4501), 3000);
-    assert_eq!(dropped_on(&["--pid", &me], pair, 4502), 0, "nobody's socket is not this process'");
-    assert_eq!(dropped_on(&["--pid", "1"], pair, 4501), 0);
-    assert_eq!(dropped_on(&["--netns", rx.name()], pair, 4501), 3000);
-    assert_eq!(dropped_on(&["--netns", tx.name()], pair, 4501), 0);
-    assert_eq!(dropped_on(&["--netns", &me], pair, 4501), 0, "this process is elsewhere");
+    let words = [
+        ["--pid", &me],
+        ["--pid", "1"],
+        ["--netns", rx.name()],
+        ["--netns", tx.name()],
+        ["--netns", &me],
+    ];
+    let [own, of_first, received, sent, here] = dropped_on(words, (&tx, &rx), [4501, 4502]);
+    assert_eq!(own, [3000, 0], "nobody's socket is not this process'");
+    assert_eq!(of_first[0], 0);
+    assert_eq!(received[0], 3000);
+    assert_eq!(sent[0], 0);
+    assert_eq!(here[0], 0, "this process is elsewhere");
 }
 
 /// The checksum of a long datagram is looked at when it is read: it has no device any more then, and no socket is named.
