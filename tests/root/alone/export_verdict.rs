@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::bed::Bed;
 
 /// Each limit is there for so long that an exporter, which takes a moment to start, sees some windows of it.
-const HOLD: &str = "5500ms";
+const HOLD: &str = "4700ms";
 /// Everything: a trial takes a few seconds more than its limit is held, and one that is disturbed is repeated.
 const LONGEST: Duration = Duration::from_secs(300);
 
@@ -34,7 +34,7 @@ impl Exporter {
         let receiver =
             names.map(|name| name.into_string().unwrap()).find(is_receiver).expect("a lab is up");
         let child = Command::new(env!("CARGO_BIN_EXE_rxpath"))
-            .args(["export", "--netns", &receiver, "--interval", "1s", "--check-every", "0s"])
+            .args(["export", "--netns", &receiver, "--interval", "200ms", "--check-every", "0s"])
             // Above its budget windows would get longer.
             .args(["--irq-entry", "5us", "--budget", "50%", "--textfile"])
             .arg(&page)

@@ -143,7 +143,7 @@ fn exact_share(flood: &Flood) -> f64 {
     let share = |_| {
         let steal = probe(&["steal", "-d", "1h", "--irq-entry", "0"]);
         // why: the window of what is compared with.
-        sleep(Duration::from_secs(1));
+        sleep(Duration::from_millis(500));
         let steal = steal.end();
         let senders = flood.rows(&steal, "tgid");
         let sum = |keys: &[&str]| -> f64 {
