@@ -19,7 +19,6 @@ mod pairs;
 mod ports;
 pub mod probe_faults;
 pub mod probes;
-mod queues;
 mod real_traffic;
 mod search_between_hosts;
 mod shares_of_capacity;

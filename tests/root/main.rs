@@ -48,6 +48,7 @@ mod planted;
 mod probe_messages;
 #[path = "../support/program.rs"]
 mod program;
+mod queues;
 mod raw_bpf;
 #[path = "../support/readers.rs"]
 mod readers;
@@ -74,6 +75,7 @@ mod terminal;
 #[path = "../support/there_and_back.rs"]
 mod there_and_back;
 mod thread_netns;
+mod traced_namespace;
 mod tune;
 mod tune_auto;
 mod verified;

@@ -1,5 +1,5 @@
 //! What goes wrong while the probes count: a full table, a CPU that is not there, processes that end and whose number
-//! comes again, a namespace that goes.
+//! comes again.
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -14,9 +14,7 @@ use rxpath_core::{CpuList, Warning};
 use rxpath_host::read::thread;
 use rxpath_host::write::sched;
 
-use crate::alone::arrived::until_arrived;
-use crate::alone::probes::probe;
-use crate::bed::{Bed, RX_IP, TX_IP, send, until};
+use crate::bed::{Bed, RX_IP, TX_IP, until};
 use crate::skip::skip;
 
 fn all_cpus() -> CpuList {
@@ -198,24 +196,6 @@ fn a_cpu_that_is_offline_has_no_rows_and_is_named() {
         said.iter().any(|text| text.contains("CPU 8191 was counted for part of the window only")),
         "{said:?}"
     );
-}
-
-#[test]
-fn a_namespace_that_goes_while_it_is_traced_leaves_what_was_seen_of_it() {
-    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
-    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
-    send(&tx, 4700, 100);
-    until_arrived(&rx, 100);
-    drop((tx, rx));
-    let document = trace.end_whole();
-    assert!(
-        document["warnings"].to_string().contains("namespace-gone"),
-        "{}",
-        document["warnings"]
-    );
-    let drops = document["result"]["drops"].as_array().unwrap();
-    let of: u64 = drops.iter().map(|drop| drop["packets"].as_u64().unwrap()).sum();
-    assert!(of >= 100, "{drops:?}");
 }
 
 /// Rows leave the kernel with each reading: more tasks than there is room for, one after the other, are all counted.

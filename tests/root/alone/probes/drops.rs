@@ -1,12 +1,8 @@
 //! `rxpath trace` counts drops exactly, by reason, place and port, and leaves out those of others.
 
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
-};
 use rxpath_bpf::drops::Drops;
 use rxpath_bpf::filter::Filter;
 use rxpath_host::lab::netns::Namespace;
@@ -155,34 +151,4 @@ fn filters_leave_out_what_is_anothers() {
     assert_eq!(received[0], 3000);
     assert_eq!(sent[0], 0);
     assert_eq!(here[0], 0, "this process is elsewhere");
-}
-
-/// The checksum of a long datagram is looked at when it is read: it has no device any more then, and no socket is named.
-#[test]
-fn a_namespace_has_the_drops_of_its_readers() {
-    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
-    let reader = rx.run(|_| UdpSocket::bind((RX_IP, 4503)).unwrap()).unwrap();
-    reader.set_nonblocking(true).unwrap();
-    let trace = probe(&["trace", "-d", "10m", "--netns", rx.name()]);
-    tx.run(|_| damaged(4503, 50)).unwrap();
-    send(&tx, 4503, 1);
-    rx.run(move |_| until("the good one is read", || reader.recv(&mut [0; 600]).is_ok())).unwrap();
-    let result = trace.end();
-    let drops = rows(&result, "drops").iter().filter(|drop| drop["port"] == 4503);
-    let packets = drops.map(|drop| drop["packets"].as_u64().unwrap()).sum::<u64>();
-    assert_eq!(packets, 50, "{result}");
-}
-
-/// Sends long datagrams with a wrong checksum.
-fn damaged(port: u16, count: usize) {
-    let (raw, none) = (SockType::Raw, SockFlag::empty());
-    let socket = socket(AddressFamily::Inet, raw, none, SockProtocol::Udp).unwrap();
-    let mut packet = [0; 508];
-    for (at, word) in [port, port, 508, 0x1234].into_iter().enumerate() {
-        packet[2 * at..][..2].copy_from_slice(&word.to_be_bytes());
-    }
-    let to = SockaddrIn::from(std::net::SocketAddrV4::new(RX_IP, 0));
-    for _ in 0..count {
-        sendto(socket.as_raw_fd(), &packet, &to, MsgFlags::empty()).unwrap();
-    }
 }
