@@ -24,23 +24,24 @@ const LOST: u32 = 20_000;
 /// Somebody reads this port all the while.
 const WELL: u16 = 4820;
 
-/// What is said of some traffic: with BPF and by counters alone. Beside it a service goes on without a loss.
-fn told(tx: &Namespace, rx: &Namespace, traffic: impl Fn()) -> [Value; 2] {
+/// What is said of the same traffic: with BPF and by counters alone. Beside it a service goes on without a loss.
+fn told(tx: &Namespace, rx: &Namespace, traffic: impl FnOnce()) -> [Value; 2] {
     let well = rx.run(|_| UdpSocket::bind((RX_IP, WELL)).unwrap()).unwrap();
-    [&["-d", "600s"][..], &["-d", "600s", "--no-bpf"]].map(|words| {
+    let children = [&["-d", "600s"][..], &["-d", "600s", "--no-bpf"]].map(|words| {
         let mut child = watching(rx, words);
         in_window(&mut child);
-        for _ in 0..20 {
-            send(tx, WELL, 100);
-            for _ in 0..100 {
-                well.recv(&mut [0; 64]).unwrap();
-            }
+        child
+    });
+    for _ in 0..20 {
+        send(tx, WELL, 100);
+        for _ in 0..100 {
+            well.recv(&mut [0; 64]).unwrap();
         }
-        traffic();
-        // A window of a moment decides nothing.
-        seen(&child, 30);
-        stop(child)
-    })
+    }
+    traffic();
+    // A window of a moment decides nothing.
+    children.iter().for_each(|child| seen(child, 30));
+    children.map(stop)
 }
 
 /// The stage, and that the sentence or its evidence says this of it.
