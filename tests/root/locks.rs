@@ -15,8 +15,8 @@ use rxpath_bpf::probe::Probe as _;
 use rxpath_host::read::thread;
 
 use crate::bed::until_within;
+use crate::bypass::has_bpf;
 use crate::skip::skip;
-use crate::xdp::has_bpf;
 
 /// Waits that have begun and not ended: address of the lock and CPU, and when it began, by which two waits for a lock that is
 /// taken often are not one.

@@ -1,5 +1,7 @@
 //! Tests that need root: namespaces, devices, counters. Each has a `/run` of its own, so that they run in parallel;
 //! those in `alone` run one at a time.
+//!
+//! Tests begin in the order of their names: a module of long ones has an early name, so that the last ones to run are short.
 
 // Helpers beside the test functions may unwrap too: a panic is how a test fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -7,9 +9,11 @@
 mod alone;
 mod apart;
 mod arena;
+mod auto_tune;
 mod background;
 mod bed;
 mod bundled;
+mod bypass;
 mod capabilities;
 mod capacity;
 mod check;
@@ -77,8 +81,6 @@ mod there_and_back;
 mod thread_netns;
 mod traced_namespace;
 mod tune;
-mod tune_auto;
 mod verified;
 mod waits;
 mod watched_from_outside;
-mod xdp;

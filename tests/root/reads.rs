@@ -10,7 +10,7 @@ use rxpath_bpf::reads::Reads;
 use rxpath_host::read::identity::network_namespace;
 use rxpath_live::deep::{DeepLook, Programs};
 
-use crate::xdp::has_bpf;
+use crate::bypass::has_bpf;
 
 /// Reads one datagram.
 fn read_one() {

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use super::site::Site;
 use super::steady::events;
 use super::{SOON, site, until};
-use crate::xdp::has_bpf;
+use crate::bypass::has_bpf;
 
 /// The counters of UDP of the sender.
 fn udp(site: &Site) -> Vec<String> {

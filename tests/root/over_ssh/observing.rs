@@ -5,7 +5,7 @@ use rxpath_record::run::RunReader;
 
 use super::{SOON, site};
 use crate::bed::tried;
-use crate::xdp::has_bpf;
+use crate::bypass::has_bpf;
 
 /// A small socket under load, known work next to it, and every observer. Packets are followed in turns, with up to a second between
 /// two of them: some meet packets also on a busy machine.
