@@ -84,7 +84,7 @@ fn is_void_in(
 ) {
     let scenario = format!(
         "question = \"?\"\n[load]\nrate = \"2k\"\n[trials]\nblocks = 1\nmax_blocks = 1\naa = false\n\
-         ramp = \"100ms\"\nsettle = \"{settle}\"\nmeasure = \"8s\"\n"
+         ramp = \"100ms\"\nsettle = \"{settle}\"\nmeasure = \"6s\"\n"
     );
     let file = site.write("s.toml", &scenario);
     let out = site.path("runs");
