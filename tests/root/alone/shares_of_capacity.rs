@@ -16,7 +16,7 @@ fn the_rates_of_a_run_are_shares_of_the_capacity_that_it_finds_first() {
     // 5,000 datagrams/s at most, and a bound that also holds where other load takes a third of the receiver's CPU. Half of the
     // time limit is for the search: a lower bound is enough.
     let slow = ["serve.work=200us", "serve.rcvbuf=64KiB", "load.capacity_slo=loss<40%"];
-    let sets = [&SMALLEST[..], &slow, &["trials.time_limit=60s"]].concat();
+    let sets = [&SMALLEST[..], &slow, &["trials.time_limit=50s"]].concat();
     let manifest = run_bundled(OF_CAPACITY, &sets);
     holds(&manifest);
     let capacity = manifest.capacity.as_ref().unwrap();
