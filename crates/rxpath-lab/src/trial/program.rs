@@ -31,23 +31,8 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// How long a program may take to end after the order to close.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// What a program reports once.
-enum Message {
-    Settings(Value),
-    Ready {
-        pid: u32,
-        tids: Vec<i32>,
-    },
-    /// On its own clock.
-    Began(Began),
-    Result(Value),
-    Warning(Warning),
-    /// Name and HdrHistogram V2 in base64.
-    Histogram(String, String),
-    Slice(SliceOfTimes),
-    /// Its standard output ended.
-    End,
-}
+/// What a program reports, of which the interval lines are kept apart.
+type Message = StreamLine<Value, Value, Value>;
 
 /// A running workload.
 pub struct Program {
@@ -161,9 +146,8 @@ impl Program {
                 return Err(LabError::Interrupted);
             }
             match self.said.recv_timeout(GLANCE) {
-                Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => {
-                    return Err(self.died(what));
-                }
+                // Its standard output ended.
+                Err(RecvTimeoutError::Disconnected) => return Err(self.died(what)),
                 Ok(said) => {
                     self.note(&said);
                     if wanted(&said) {
@@ -185,19 +169,22 @@ impl Program {
 
     fn note(&mut self, said: &Message) {
         match said {
-            Message::Settings(value) => self.settings = value.clone(),
+            Message::Settings { settings, .. } => self.settings = settings.clone(),
             Message::Ready { pid, tids } => (self.pid, self.tids) = (*pid, tids.clone()),
-            Message::Began(began) => {
-                let at_ns = self.child.clock.from_host_ns(began.at_ns);
-                self.began = Some(Began { at_ns, ..*began });
+            Message::Started { t_ns, late_ns } => {
+                let at_ns = self.child.clock.from_host_ns(*t_ns);
+                self.began = Some(Began { at_ns, late_ns: *late_ns });
             }
             Message::Warning(warning) => self.warnings.push(warning.clone()),
-            Message::Histogram(name, v2) => self.histograms.push((name.clone(), v2.clone())),
-            Message::Slice(slice) => {
-                let span_ns = slice.span_ns.map(|at| self.child.clock.from_host_ns(at));
-                self.slices.push(SliceOfTimes { span_ns, ..slice.clone() });
+            Message::Histogram { name, hdr_v2_base64 } => {
+                self.histograms.push((name.clone(), hdr_v2_base64.clone()));
             }
-            Message::Result(_) | Message::End => {}
+            Message::Slice { name, span_ns, hdr_v2_base64 } => {
+                let span_ns = span_ns.map(|at| self.child.clock.from_host_ns(at));
+                let (name, hdr_v2_base64) = (name.clone(), hdr_v2_base64.clone());
+                self.slices.push(SliceOfTimes { name, span_ns, hdr_v2_base64 });
+            }
+            Message::Interval(_) | Message::Result(_) => {}
         }
     }
 
@@ -344,34 +331,16 @@ fn read_lines(
     tell: impl Fn(Message) -> bool,
 ) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-        let said = match serde_json::from_str::<StreamLine<Value, Value, Value>>(&line) {
-            Ok(StreamLine::Interval(interval)) => {
-                keep(&interval);
-                continue;
+        match serde_json::from_str::<Message>(&line) {
+            Ok(Message::Interval(interval)) => keep(&interval),
+            Ok(said) => {
+                if !tell(said) {
+                    return;
+                }
             }
-            Ok(StreamLine::Settings { settings, .. }) => Message::Settings(settings),
-            Ok(StreamLine::Ready { pid, tids }) => Message::Ready { pid, tids },
-            Ok(StreamLine::Started { t_ns: at_ns, late_ns }) => {
-                Message::Began(Began { at_ns, late_ns })
-            }
-            Ok(StreamLine::Result(value)) => Message::Result(value),
-            Ok(StreamLine::Warning(warning)) => Message::Warning(warning),
-            Ok(StreamLine::Histogram { name, hdr_v2_base64 }) => {
-                Message::Histogram(name, hdr_v2_base64)
-            }
-            Ok(StreamLine::Slice { name, span_ns, hdr_v2_base64 }) => {
-                Message::Slice(SliceOfTimes { name, span_ns, hdr_v2_base64 })
-            }
-            Err(_) => {
-                last_words.add(line);
-                continue;
-            }
-        };
-        if !tell(said) {
-            return;
+            Err(_) => last_words.add(line),
         }
     }
-    tell(Message::End);
 }
 
 fn describe(status: ExitStatus) -> String {
