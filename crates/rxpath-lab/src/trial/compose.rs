@@ -34,7 +34,7 @@ use super::measurements::Measurements;
 use super::side::SideMeasurements;
 use super::steadiness;
 use super::stolen;
-use super::window::{self, Span};
+use super::window::Span;
 use crate::output::Metrics;
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
@@ -137,9 +137,9 @@ pub fn compose(
     raw: Measurements,
 ) -> Trial {
     let [from, to] = raw.window.between.window_ns;
-    let span = |side: &SideMeasurements| window::span(&side.lines, from, to).unwrap_or_default();
-    let spans = Spans { load: span(&raw.load), serve: span(&raw.serve) };
-    let silent = silent(variant, [from, to], &raw);
+    let [load, serve] = [&raw.load, &raw.serve].map(|side| raw.span(side).unwrap_or_default());
+    let spans = Spans { load, serve };
+    let silent = silent(variant, &raw);
     let trial = TrialSources { variant, testbed, raw: &raw, spans: &spans };
     let composed = if variant.protocol().over_tcp() { tcp::compose } else { udp::compose };
     let mut made = composed(trial);
@@ -150,7 +150,7 @@ pub fn compose(
     receivers::put(&made.receivers, &mut hosts);
     let mut warnings = raw.warnings;
     warnings.extend(made.warnings);
-    warnings.extend(silent);
+    warnings.extend(no_rates(silent));
     let paused = paused::frames(&made.moved);
     warnings.extend(paused::warning(paused));
     warnings.extend(grade::unsteady(&raw.window));
@@ -197,32 +197,30 @@ fn workloads(load: &SideMeasurements, serve: &SideMeasurements) -> BTreeMap<Stri
     together.into_iter().chain(each).map(|(name, side)| (name, with_settings(side))).into_map()
 }
 
-/// Own programs without two lines in the window: their rates are unknown.
-fn silent(variant: &Variant, [from, to]: [u64; 2], raw: &Measurements) -> Vec<Warning> {
-    let sides = [
-        ("load", variant.load.is_own_running(), &raw.load),
-        ("serve", variant.serve.is_own_running(), &raw.serve),
-    ];
-    sides
-        .into_iter()
-        .filter(|(_, own, side)| *own && window::span(&side.lines, from, to).is_none())
-        .map(|(name, _, _)| {
-            let text = format!("{name} printed fewer than two lines in the window");
-            Warning::new("no-rates", text).because("its rates are unknown")
-        })
-        .collect()
+/// Whether the sender and the receiver are programs of ours without two lines in the window.
+fn silent(variant: &Variant, raw: &Measurements) -> [bool; 2] {
+    [
+        variant.load.is_own_running() && raw.span(&raw.load).is_none(),
+        variant.serve.is_own_running() && raw.span(&raw.serve).is_none(),
+    ]
+}
+
+fn no_rates(silent: [bool; 2]) -> impl Iterator<Item = Warning> {
+    let sides = ["load", "serve"].into_iter().zip(silent);
+    sides.filter(|(_, is_silent)| *is_silent).map(|(name, _)| {
+        let text = format!("{name} printed fewer than two lines in the window");
+        Warning::new("no-rates", text).because("its rates are unknown")
+    })
 }
 
 /// What the programs of both sides showed, one of each host: the senders, then the receivers.
 fn programs(trial: TrialSources<'_>) -> [Vec<SideSeen<'_>>; 2] {
     let TrialSources { raw, spans, .. } = trial;
-    let [from, to] = raw.window.between.window_ns;
     [(&raw.load, &spans.load), (&raw.serve, &spans.serve)].map(|(side, whole)| {
         if side.parts.is_empty() {
             return vec![SideSeen::of(side, whole.clone())];
         }
-        let span =
-            |part: &SideMeasurements| window::span(&part.lines, from, to).unwrap_or_default();
+        let span = |part| raw.span(part).unwrap_or_default();
         side.parts.iter().map(|(_, part)| SideSeen::of(part, span(part))).collect()
     })
 }
@@ -257,7 +255,7 @@ fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence) -> Metrics {
     match variant.protocol() {
         Protocol::Udp => {
             udp::metrics(evidence, raw, &mut all);
-            without_rates_of_silent(variant, raw, &mut all);
+            without_rates_of_silent(silent(variant, raw), &mut all);
         }
         Protocol::Http => http::metrics(trial, evidence, &mut all),
         Protocol::TcpStream | Protocol::TcpRr | Protocol::TcpCrr => {
@@ -289,13 +287,11 @@ fn busy_cpus(between: &Between) -> Option<f64> {
 }
 
 /// The rate of a program of ours that printed too few lines is a gap, no zero.
-fn without_rates_of_silent(variant: &Variant, raw: &Measurements, all: &mut Metrics) {
-    let [from, to] = raw.window.between.window_ns;
-    let is_silent = |side: &SideMeasurements| window::span(&side.lines, from, to).is_none();
-    if variant.serve.is_own_running() && is_silent(&raw.serve) {
+fn without_rates_of_silent([sender, receiver]: [bool; 2], all: &mut Metrics) {
+    if receiver {
         all.remove("delivered_pps");
     }
-    if variant.load.is_own_running() && is_silent(&raw.load) {
+    if sender {
         all.remove("offered_pps");
         all.remove("achieved_ratio");
     }
@@ -357,12 +353,13 @@ mod tests {
             ..Measurements::default()
         };
         let said = |raw: &Measurements| -> Vec<String> {
-            silent(&resolved.variants[0], [10, 20], raw).into_iter().map(|it| it.text).collect()
+            no_rates(silent(&resolved.variants[0], raw)).map(|it| it.text).collect()
         };
         assert_eq!(said(&raw(&[10, 20], &[12, 13])), Vec::<String>::new());
         let mut rates: BTreeMap<String, f64> =
             ["delivered_pps", "offered_pps"].map(|name| (name.to_owned(), 0.0)).into();
-        without_rates_of_silent(&resolved.variants[0], &raw(&[10, 20], &[12]), &mut rates);
+        let silent = silent(&resolved.variants[0], &raw(&[10, 20], &[12]));
+        without_rates_of_silent(silent, &mut rates);
         assert_eq!(rates.keys().collect::<Vec<_>>(), ["offered_pps"], "a gap, no zero");
         let both = said(&raw(&[5, 15], &[]));
         assert_eq!(

@@ -109,16 +109,15 @@ pub fn threads(between: &Between, side: &SideSeen<'_>) -> Vec<ThreadUse> {
 /// The longest stall that the reader itself or the samples show: the reader's own clock sees stalls that end
 /// between two samples.
 fn stall_s(between: &Between, result: &ServeResult, lines: &[Line]) -> Option<f64> {
-    let [from, to] = between.window_ns;
     let own = result.threads.iter().map(|thread| thread.longest_away_us / 1e6).fold(0.0, f64::max);
-    let sampled = window::longest_stall_s(lines, from, to).unwrap_or(0.0);
+    let sampled = window::longest_stall_s(lines, between.window_ns).unwrap_or(0.0);
     Some(own.max(sampled)).filter(|stall| *stall > 0.0)
 }
 
 fn sockets(between: &Between, result: &ServeResult, lines: &[Line]) -> Vec<SocketUse> {
-    let [from, to] = between.window_ns;
     let one = |(i, socket): (usize, &rxpath_load::udp::result::SocketResult)| {
-        let (queue_mean_bytes, queue_max_bytes, samples) = window::queue(lines, i, from, to);
+        let (queue_mean_bytes, queue_max_bytes, samples) =
+            window::queue(lines, i, between.window_ns);
         SocketUse {
             index: socket.index,
             rcvbuf_bytes: socket.rcvbuf_bytes,

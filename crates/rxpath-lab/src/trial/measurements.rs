@@ -14,6 +14,7 @@ use crate::trial::observers::Observed;
 use crate::trial::peer::Peer;
 use crate::trial::result::WorkloadResult;
 use crate::trial::side::SideMeasurements;
+use crate::trial::window::{self, Span};
 
 /// Everything a trial leaves behind; nothing is judged yet.
 #[derive(Default)]
@@ -49,8 +50,20 @@ pub struct Measurements {
     pub warnings: Vec<Warning>,
 }
 
+impl Measurements {
+    /// What a program did in the window; `None` when fewer than two of its lines lie there.
+    pub fn span(&self, program: &SideMeasurements) -> Option<Span> {
+        window::span(&program.lines, self.window.between.window_ns)
+    }
+}
+
 /// What one side left: its interval lines, or those made of the kernel's counters where it prints none.
-pub(super) fn side(peer: &dyn Peer, result: WorkloadResult, kernel: Vec<Line>) -> SideMeasurements {
+pub(super) fn side(
+    peer: &mut dyn Peer,
+    result: WorkloadResult,
+    kernel: Vec<Line>,
+) -> SideMeasurements {
+    let parts = peer.parts();
     let own = peer.intervals();
     let own_lines = !own.is_empty();
     let (pid, tids) = peer.ids();
@@ -63,6 +76,6 @@ pub(super) fn side(peer: &dyn Peer, result: WorkloadResult, kernel: Vec<Line>) -
         tids: tids.to_vec(),
         histograms: peer.histograms().to_vec(),
         slices: peer.slices().to_vec(),
-        parts: Vec::new(),
+        parts,
     }
 }

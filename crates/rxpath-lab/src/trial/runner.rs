@@ -25,7 +25,6 @@ use super::observers::{Observed, Observing};
 use super::peer::Peer;
 use super::result::WorkloadResult;
 use super::sampler::{Sampled, SampledQueues, Sampling};
-use super::side::SideMeasurements;
 use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
 use crate::scenario::spec::Variant;
@@ -397,12 +396,9 @@ impl Trial<'_> {
         mut window: Windowed,
     ) -> Result<Measurements, LabError> {
         let (kernel_tx, kernel_rx) = self.watcher.into_lines();
-        let parts = self.load.parts();
-        let load = SideMeasurements { parts, ..side(self.load.as_ref(), load, kernel_tx) };
-        let parts = self.serve.as_mut().map(|peer| peer.parts()).unwrap_or_default();
-        let serve =
-            self.serve.as_deref().map(|peer| side(peer, serve, kernel_rx)).unwrap_or_default();
-        let serve = SideMeasurements { parts, ..serve };
+        let load = side(self.load.as_mut(), load, kernel_tx);
+        let serve = self.serve.as_deref_mut().map(|peer| side(peer, serve, kernel_rx));
+        let serve = serve.unwrap_or_default();
         if let Some(server) = self.serve {
             self.warnings.extend(server.close()?);
         }

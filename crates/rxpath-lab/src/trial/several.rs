@@ -142,9 +142,7 @@ impl Peer for Several {
     fn parts(&mut self) -> Vec<(String, SideMeasurements)> {
         let results = std::mem::take(&mut self.results).into_iter();
         let part = |((host, program), result): (&mut (String, Box<dyn Peer>), WorkloadResult)| {
-            let parts = program.parts();
-            let whole = side(program.as_ref(), result, Vec::new());
-            (host.clone(), SideMeasurements { parts, ..whole })
+            (host.clone(), side(program.as_mut(), result, Vec::new()))
         };
         self.programs.iter_mut().zip(results).map(part).collect()
     }

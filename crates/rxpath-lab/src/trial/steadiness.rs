@@ -29,7 +29,7 @@ pub(super) fn not_settled(drift: Option<Drift>, settle: Nanos, measure: Nanos) -
 
 /// The rate changed inside the window, by more than chance does.
 pub(super) fn drifted(lines: &[Line], [from, to]: [u64; 2]) -> Option<Warning> {
-    let inside: Vec<Line> = window::inside(lines, from, to).cloned().collect();
+    let inside: Vec<Line> = window::inside(lines, [from, to]).cloned().collect();
     let seconds = to.saturating_sub(from) as f64 / 1e9;
     let drift = Drift::of_all(&window::rates(&inside))?;
     let change = drift.over(seconds);

@@ -39,14 +39,14 @@ impl Span {
     }
 }
 
-/// The lines inside `[start_ns, end_ns]`.
-pub fn inside(lines: &[Line], start_ns: u64, end_ns: u64) -> impl Iterator<Item = &Line> {
-    lines.iter().filter(move |line| (start_ns..=end_ns).contains(&line.t_ns))
+/// The lines inside `[from, to]`.
+pub fn inside(lines: &[Line], [from, to]: [u64; 2]) -> impl Iterator<Item = &Line> {
+    lines.iter().filter(move |line| (from..=to).contains(&line.t_ns))
 }
 
-/// The span of the lines inside `[start_ns, end_ns]`; `None` when fewer than two lie there.
-pub fn span(lines: &[Line], start_ns: u64, end_ns: u64) -> Option<Span> {
-    let inside: Vec<&Line> = inside(lines, start_ns, end_ns).collect();
+/// The span of the lines inside a window; `None` when fewer than two lie there.
+pub fn span(lines: &[Line], window_ns: [u64; 2]) -> Option<Span> {
+    let inside: Vec<&Line> = inside(lines, window_ns).collect();
     let (first, last) = (inside.first()?, inside.last()?);
     if last.t_ns == first.t_ns {
         return None;
@@ -95,8 +95,8 @@ pub fn rates(lines: &[Line]) -> Vec<(f64, f64)> {
 }
 
 /// Mean and maximum of a socket's queue inside the window, and the number of samples.
-pub fn queue(lines: &[Line], socket: usize, start_ns: u64, end_ns: u64) -> (f64, u64, u64) {
-    let seen = inside(lines, start_ns, end_ns);
+pub fn queue(lines: &[Line], socket: usize, window_ns: [u64; 2]) -> (f64, u64, u64) {
+    let seen = inside(lines, window_ns);
     let seen: Vec<u64> =
         seen.filter_map(|line| line.socket_rmem_bytes.get(socket).copied()).collect();
     let samples = seen.len() as u64;
@@ -107,11 +107,11 @@ pub fn queue(lines: &[Line], socket: usize, start_ns: u64, end_ns: u64) -> (f64,
 /// The longest time between neighbouring lines in which nothing was read although datagrams waited.
 ///
 /// `None` when no line shows it: stalls shorter than the distance of two lines are not seen.
-pub fn longest_stall_s(lines: &[Line], start_ns: u64, end_ns: u64) -> Option<f64> {
+pub fn longest_stall_s(lines: &[Line], window_ns: [u64; 2]) -> Option<f64> {
     let waiting = |line: &Line| line.socket_rmem_bytes.iter().any(|bytes| *bytes > 0);
     let mut longest = 0u64;
     let mut since: Option<&Line> = None;
-    for line in inside(lines, start_ns, end_ns) {
+    for line in inside(lines, window_ns) {
         since = since.filter(|first| first.done == line.done && waiting(line));
         longest = longest.max(since.map_or(0, |first| line.t_ns - first.t_ns));
         since = since.or(Some(line).filter(|line| waiting(line)));
@@ -139,11 +139,11 @@ mod tests {
     fn a_late_line_does_not_change_the_rate() {
         // 1000 per second; the second line came 30 ms late and says so.
         let lines = [line(0, 0, 1), line(130_000_000, 130, 1), line(200_000_000, 200, 0)];
-        let got = span(&lines, 0, 200_000_000).unwrap();
+        let got = span(&lines, [0, 200_000_000]).unwrap();
         assert!((got.per_second(got.done) - 1000.0).abs() < 1e-9);
         assert_eq!(got.thread_cpus, [vec![0, 1]]);
         let idle = [line(0, 0, u32::MAX), line(100_000_000, 0, u32::MAX)];
-        assert_eq!(span(&idle, 0, 100_000_000).unwrap().thread_cpus, [Vec::<u32>::new()]);
+        assert_eq!(span(&idle, [0, 100_000_000]).unwrap().thread_cpus, [Vec::<u32>::new()]);
         assert_eq!(
             rates(&lines).iter().map(|(_, rate)| rate.round()).collect::<Vec<_>>(),
             [1000.0, 1000.0]
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn one_line_is_no_span() {
-        assert_eq!(span(&[line(5, 1, 0)], 0, 10), None);
-        assert_eq!(span(&[], 0, 10), None);
+        assert_eq!(span(&[line(5, 1, 0)], [0, 10]), None);
+        assert_eq!(span(&[], [0, 10]), None);
     }
 
     #[test]
@@ -171,8 +171,8 @@ mod tests {
             at(200 * ms, 9, 0),
             at(250 * ms, 9, 0),
         ];
-        assert_eq!(longest_stall_s(&lines, 0, 250 * ms), Some(0.1));
-        assert_eq!(longest_stall_s(&lines[3..], 0, 250 * ms), None);
+        assert_eq!(longest_stall_s(&lines, [0, 250 * ms]), Some(0.1));
+        assert_eq!(longest_stall_s(&lines[3..], [0, 250 * ms]), None);
     }
 
     proptest! {
@@ -182,7 +182,7 @@ mod tests {
         ) {
             let mut t = 0;
             let lines: Vec<Line> = steps.iter().map(|step| { t += step; line(t, t / 1_000, 0) }).collect();
-            if let Some(got) = span(&lines, from, t) {
+            if let Some(got) = span(&lines, [from, t]) {
                 let rate = got.per_second(got.done);
                 // One packet of rounding at each end.
                 prop_assert!((rate - 1e6).abs() <= 1.0 / got.seconds() + 1e-6, "{rate}");

@@ -19,7 +19,7 @@ use crate::trial::evidence::gather;
 use crate::trial::measurements::Measurements;
 use crate::trial::several;
 use crate::trial::side::SideMeasurements;
-use crate::trial::window::{self, Span};
+use crate::trial::window::Span;
 
 /// The latency of a receiver: that of its schedule, else that of its replies.
 const P99: [&str; 2] = ["response_time_p99_us", "service_time_p99_us"];
@@ -53,8 +53,7 @@ fn client<'a>(
 /// What a client of ours got done; its names are not filled in.
 fn pair(protocol: Protocol, client: &SideMeasurements, raw: &Measurements) -> Option<PairRate> {
     let (done_total, errors_count) = client.result.done()?;
-    let [from, to] = raw.window.between.window_ns;
-    let span = window::span(&client.lines, from, to).unwrap_or_default();
+    let span = raw.span(client).unwrap_or_default();
     let [service, response] = client.result.times();
     let times = response.or(service);
     let timed_count = times.map_or(0, |times| times.samples_count);
@@ -178,9 +177,7 @@ fn metrics(
     let mut all = Metrics::new();
     times(&result, &mut all);
     all.extend(result.done().map(|(_, errors)| ("errors_count".to_owned(), errors as f64)));
-    let [from, to] = raw.window.between.window_ns;
-    let lines = raw.serve.parts.get(receiver).map(|(_, part)| part.lines.as_slice());
-    let span = lines.and_then(|lines| window::span(lines, from, to));
+    let span = raw.serve.parts.get(receiver).and_then(|(_, part)| raw.span(part));
     all.extend(span.map(|span| (protocol.main_metric().to_owned(), rate(protocol, &span))));
     (all, result.rates().map(|it| it.target))
 }
@@ -200,6 +197,7 @@ mod tests {
     use crate::testbed::window::Windowed;
     use crate::trial::line::Line;
     use crate::trial::result::WorkloadResult;
+    use crate::trial::window;
     use rxpath_live::observe::Between;
 
     /// A program that did so much in each second of two.
@@ -306,8 +304,8 @@ mod tests {
 
     #[test]
     fn bytes_of_a_stream_are_bits_of_its_rate() {
-        let span = window::span(&program(1_000, WorkloadResult::None, &[]).lines, 0, u64::MAX);
-        let span = span.unwrap();
+        let program = program(1_000, WorkloadResult::None, &[]);
+        let span = window::span(&program.lines, [0, u64::MAX]).unwrap();
         assert!((rate(Protocol::TcpStream, &span) - 8_000.0).abs() < 1e-9);
         assert!((rate(Protocol::TcpRr, &span) - 1_000.0).abs() < 1e-9);
     }

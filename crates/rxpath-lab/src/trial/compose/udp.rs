@@ -61,22 +61,16 @@ pub(super) fn compose(trial: TrialSources<'_>) -> Composed {
 /// Offered and delivered datagrams per second of the window. Where the counters of a foreign program's socket count
 /// aggregates, what IP saw stands for them.
 fn rates(input: &LedgerInput, ledger: &Ledger, spans: &Spans) -> [f64; 2] {
-    let arrived = |span: &Span, own: u64| span.per_second(span.arrived.unwrap_or(own));
-    let bounds = |figure| ledger.inexact.iter().any(|it| it.figure == figure);
+    let rate = |span: &Span, own: u64, by_ip: bool| {
+        span.per_second(span.arrived.filter(|_| by_ip).unwrap_or(own))
+    };
+    let has_bounds = ledger.inexact.iter().any(|it| it.figure == Figure::Delivered);
     let sent = input.sender.by_kernel && ledger.offered_packets != input.sender.offered_packets;
     let read =
         input.receiver.by_kernel && ledger.delivered_packets != input.receiver.delivered_packets;
     [
-        if sent {
-            arrived(&spans.load, spans.load.attempted)
-        } else {
-            spans.load.per_second(spans.load.attempted)
-        },
-        if read && !bounds(Figure::Delivered) {
-            arrived(&spans.serve, spans.serve.done)
-        } else {
-            spans.serve.per_second(spans.serve.done)
-        },
+        rate(&spans.load, spans.load.attempted, sent),
+        rate(&spans.serve, spans.serve.done, read && !has_bounds),
     ]
 }
 

@@ -114,7 +114,7 @@ mod tests {
                 }
             }
             let all = together(&each);
-            if let Some(span) = window::span(&all, 0, u64::MAX) {
+            if let Some(span) = window::span(&all, [0, u64::MAX]) {
                 let want = (rates[0] + rates[1]) as f64 * 1e3;
                 let got = span.per_second(span.done);
                 // Counts are of whole milliseconds.
