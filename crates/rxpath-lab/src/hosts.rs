@@ -281,14 +281,11 @@ impl Hosts {
     /// A warning where a receiver is one machine with a sender or another receiver, and `ssh = "local"` does not say so.
     fn one_machine(&self) -> Option<Warning> {
         let all: Vec<&ConnectedHost> = self.all().collect();
-        let is_pair = |one: usize, other: usize| {
-            other >= self.senders.len() && all[one].machine == all[other].machine
-        };
-        let mut pairs = (0..all.len())
-            .flat_map(|other| (0..other).map(move |one| (one, other)))
-            .filter(|(one, other)| is_pair(*one, *other));
-        let (one, other) = pairs.next()?;
-        let (one, other) = (all[one].client.alias(), all[other].client.alias());
+        let mut receivers = all.iter().enumerate().skip(self.senders.len());
+        let (one, other) = receivers.find_map(|(at, other)| {
+            let one = all[..at].iter().find(|one| one.machine == other.machine)?;
+            Some((one.client.alias(), other.client.alias()))
+        })?;
         let text = format!("{one} and {other} are one machine: they take CPU time from each other");
         (!self.share_a_clock).then(|| Warning::new("one-machine", text))
     }

@@ -26,10 +26,8 @@ impl HostPairs {
 
     /// Each pair, in the order of the numbers.
     pub fn each(&self) -> impl Iterator<Item = (usize, usize)> {
-        let of_sender = |(sender, all): (usize, &'_ Vec<usize>)| -> Vec<(usize, usize)> {
-            all.iter().map(|receiver| (sender, *receiver)).collect()
-        };
-        self.of_senders.iter().enumerate().flat_map(of_sender)
+        let senders = self.of_senders.iter().enumerate();
+        senders.flat_map(|(sender, all)| all.iter().map(move |receiver| (sender, *receiver)))
     }
 
     /// How many there are.

@@ -6,27 +6,22 @@ use rxpath_remote::Inventory;
 use rxpath_remote::inventory::{HostEntry, Network};
 
 use super::chosen::{self, PathEnd};
-use super::connect::is_local;
 use super::devices::{listed, up};
 use super::fault::{HostFault, noted};
-use super::pairs::HostPairs;
-use super::settings::InForce;
-use super::start_lead::StartLead;
-use super::steady::SteadyClocks;
-use super::{ConnectedHost, Hosts, may_be_routed};
+use super::{ConnectedHost, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::route::RouteFacts;
 use crate::endpoint::wire::{DeviceFacts, Hello, HostAsk};
 use crate::error::{LabError, cannot};
 
-/// Finds the path from each sender to its receivers. Hosts with a fault are left out; nothing if a side has no other, or if the
-/// receivers contradict each other.
+/// Finds the path from each sender to its receivers, and gives the hosts of both sides. Those with a fault are left out; nothing if
+/// a side has no other, or if the receivers contradict each other.
 pub fn between(
     senders: Vec<ConnectedHost>,
     receivers: Vec<ConnectedHost>,
     inventory: &Inventory,
     faults: &mut Vec<HostFault>,
-) -> Option<Hosts> {
+) -> Option<[Vec<ConnectedHost>; 2]> {
     let to = receiving_all(receivers, &senders, inventory, faults);
     let addresses: Vec<(&str, &[IpAddr])> =
         to.iter().map(|host| (host.client.alias(), host.addresses.as_slice())).collect();
@@ -42,24 +37,7 @@ pub fn between(
         let found = noted(alias, sending_to_all(&sender, &own, &inventory.network), faults);
         from.extend(found.map(|(device, addresses)| ConnectedHost { device, addresses, ..sender }));
     }
-    let share_a_clock = inventory.hosts.values().all(is_local);
-    let is_here = inventory.hosts.values().any(is_local);
-    let Network { hops, counters, .. } = inventory.network.clone();
-    let hosts = Hosts {
-        senders: from,
-        receivers: to,
-        // Who sends to whom is known once all faults are.
-        pairs: HostPairs::default(),
-        is_here,
-        share_a_clock,
-        coordinator: None,
-        hops,
-        network_counters: counters,
-        start_lead: StartLead::default(),
-        steady: SteadyClocks::default(),
-        in_force: InForce::default(),
-    };
-    (!hosts.senders.is_empty()).then_some(hosts)
+    (!from.is_empty()).then_some([from, to])
 }
 
 /// The receivers with their devices and addresses.

@@ -8,11 +8,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::privilege::RootNeeds;
-use super::settings::{ask, wanted_of};
+use super::settings::{planned, wanted_of};
 use super::{ConnectedHost, Hosts};
-use crate::endpoint::client::PROMPT;
-use crate::endpoint::settings::{PlannedSettings, PlannedStep, SettingsAsk};
-use crate::error::{LabError, with_hint};
+use crate::endpoint::settings::{PlannedSettings, PlannedStep};
+use crate::error::LabError;
 use crate::scenario::spec::{LoadOptions, Own, Resolved, Variant, Workload};
 use crate::testbed::seat::Seat;
 use crate::trial::start::{command_line, destinations_of, sender_programs, words};
@@ -156,19 +155,6 @@ fn changes<'a>(
     }
     all.sort_few_by(|one, other| (&one.name, &one.value).cmp(&(&other.name, &other.value)));
     Ok(all)
-}
-
-/// What a host would change, or why it cannot.
-fn planned(
-    host: &ConnectedHost,
-    sets: BTreeMap<String, String>,
-) -> Result<PlannedSettings, LabError> {
-    match ask(&host.client, SettingsAsk::Plan { sets }, PROMPT) {
-        Err(LabError::OnHost { text, hint, .. }) => {
-            Ok(PlannedSettings { refused: with_hint(text, &hint), ..PlannedSettings::default() })
-        }
-        other => other,
-    }
 }
 
 fn change(name: String, value: String, variant: &str, planned: &PlannedSettings) -> PlannedChange {

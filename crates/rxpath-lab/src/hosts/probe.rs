@@ -23,7 +23,7 @@ use crate::endpoint::client::PROMPT;
 use crate::endpoint::clock::{ClockBounds, EXCHANGES, Exchange};
 use crate::endpoint::probe::{HeardProbe, ProbeAsk, ProbeSend, SentProbes};
 use crate::endpoint::wire::HostAsk;
-use crate::error::LabError;
+use crate::error::{LabError, cannot};
 use crate::scenario::spec::Resolved;
 use crate::testbed::any_of;
 
@@ -231,7 +231,7 @@ impl<'a> Path<'a> {
             named.map_or_else(|| format!("device {index}"), |device| device.name.clone())
         });
         match refusal(ends, &found, other.as_deref()) {
-            Some((what, hint)) => Err(LabError::CannotRun { what, hint }),
+            Some((what, hint)) => Err(cannot(what, hint)),
             None => Ok(()),
         }
     }
@@ -362,10 +362,10 @@ fn ask<T: DeserializeOwned>(host: &ConnectedHost, what: ProbeAsk) -> Result<T, L
 /// A port that cannot be opened can't be measured on.
 fn not_opened(error: LabError) -> LabError {
     match error {
-        LabError::OnHost { host, text, .. } => LabError::CannotRun {
-            what: format!("{host}: {text}"),
-            hint: "another program may have the port (ss -lnp there shows it); serve.port and load.port take another".into(),
-        },
+        LabError::OnHost { host, text, .. } => cannot(
+            format!("{host}: {text}"),
+            "another program may have the port (ss -lnp there shows it); serve.port and load.port take another",
+        ),
         other => other,
     }
 }

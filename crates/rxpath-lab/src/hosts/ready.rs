@@ -4,10 +4,13 @@
 use rand::RngExt;
 use rxpath_remote::{Binaries, Inventory, Role};
 
-use super::connect::{self, HostTerms};
+use super::connect::{self, HostTerms, is_local};
 use super::fault::{HostFault, noted};
 use super::pairs::HostPairs;
 use super::privilege::RootNeeds;
+use super::settings::InForce;
+use super::start_lead::StartLead;
+use super::steady::SteadyClocks;
 use super::{ConnectedHost, Hosts, check_counts, machines, path};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::wire::HostAsk;
@@ -57,17 +60,28 @@ fn ready(
     let coordinator = noted("", machines::tell_apart(&mut connected, secret), faults)?;
     let sends = |host: &ConnectedHost| host.entry.role == Role::Sender;
     let (senders, receivers) = connected.into_iter().partition(sends);
-    let hosts = path::between(senders, receivers, inventory, faults)?;
-    let senders = with_cards(hosts.senders, faults);
-    let receivers = with_cards(hosts.receivers, faults);
+    let sides = path::between(senders, receivers, inventory, faults)?;
+    let sides = sides.map(|hosts| with_cards(hosts, faults));
     // One right after the other: one host may have waited for its copy of the program, and clocks drift.
-    let senders = with_clocks(senders, faults);
-    let receivers = with_clocks(receivers, faults);
+    let [senders, receivers] = sides.map(|hosts| with_clocks(hosts, faults));
+    // Who sends to whom is known once all faults are.
     let pairs = HostPairs::of(senders.len(), receivers.len(), |sender, receiver| {
         let [from, to] = [&senders[sender], &receivers[receiver]].map(|host| host.client.alias());
         inventory.are_paired(from, to)
     });
-    (pairs.count() > 0).then_some(Hosts { coordinator, senders, receivers, pairs, ..hosts })
+    (pairs.count() > 0).then(|| Hosts {
+        senders,
+        receivers,
+        pairs,
+        is_here: inventory.hosts.values().any(is_local),
+        share_a_clock: inventory.hosts.values().all(is_local),
+        coordinator,
+        hops: inventory.network.hops,
+        network_counters: inventory.network.counters.clone(),
+        start_lead: StartLead::default(),
+        steady: SteadyClocks::default(),
+        in_force: InForce::default(),
+    })
 }
 
 /// Asks each host what its device counts and how fast it runs.

@@ -105,18 +105,22 @@ impl Hosts {
             if sets.is_empty() {
                 continue;
             }
-            let planned: Result<PlannedSettings, _> =
-                ask(&host.client, SettingsAsk::Plan { sets }, PROMPT);
-            let refused = match planned {
-                Ok(planned) => planned.refused,
-                Err(LabError::OnHost { text, hint, .. }) => with_hint(text, &hint),
-                Err(error) => return Err(error),
-            };
+            let refused = planned(host, sets)?.refused;
             if !refused.is_empty() {
                 return Ok(Some(cannot_be_set(host.client.alias(), &refused)));
             }
         }
         Ok(None)
+    }
+}
+
+/// What a host would change, or why it cannot.
+pub(super) fn planned(host: &ConnectedHost, sets: Sets) -> Result<PlannedSettings, LabError> {
+    match ask(&host.client, SettingsAsk::Plan { sets }, PROMPT) {
+        Err(LabError::OnHost { text, hint, .. }) => {
+            Ok(PlannedSettings { refused: with_hint(text, &hint), ..PlannedSettings::default() })
+        }
+        other => other,
     }
 }
 
@@ -147,7 +151,7 @@ fn on_device(device: &DeviceFacts, sets: &Sets) -> Sets {
     all.into_map()
 }
 
-pub(super) fn ask<T: DeserializeOwned>(
+fn ask<T: DeserializeOwned>(
     client: &Client,
     what: SettingsAsk,
     limit: Duration,

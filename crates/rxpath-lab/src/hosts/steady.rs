@@ -25,15 +25,14 @@ impl SteadyClocks {
     /// jumped, all begin again, because the rate of a pair needs both clocks at one time.
     pub fn note(&self, first: &[ClockBounds], now: &[ClockBounds]) -> Vec<ClockBounds> {
         let mut kept = locked(&self.0);
-        let (since, last) = match kept.take() {
-            Some(Comparisons { since, last }) => (since, last),
-            None => (first.to_vec(), first.to_vec()),
-        };
-        let mut both = now.iter().zip(&last);
-        let has_jumped = both.any(|(now, last)| now.jump_since(*last).is_some());
-        let since = if has_jumped { now.to_vec() } else { since };
-        *kept = Some(Comparisons { since: since.clone(), last: now.to_vec() });
-        since
+        let begun = || Comparisons { since: first.to_vec(), last: first.to_vec() };
+        let kept = kept.get_or_insert_with(begun);
+        let mut both = now.iter().zip(&kept.last);
+        if both.any(|(now, last)| now.jump_since(*last).is_some()) {
+            kept.since = now.to_vec();
+        }
+        kept.last = now.to_vec();
+        kept.since.clone()
     }
 
     /// How much faster the clock of the host at this place ran than the clock here since no clock jumped; `None` if it jumped since
