@@ -32,13 +32,10 @@ impl Hosts {
     /// # Errors
     /// [`LabError::CannotRun`] with the host and what is missing there.
     pub fn can_observe(&self, wanted: &Observe) -> Result<(), LabError> {
-        self.receivers.iter().try_for_each(|host| try_there(host, wanted.clone()))?;
-        match self.of_sender(wanted) {
-            Some(wanted) => {
-                self.senders.iter().try_for_each(|sender| try_there(sender, wanted.clone()))
-            }
-            None => Ok(()),
-        }
+        self.receivers.iter().try_for_each(|host| try_there(host, wanted))?;
+        self.of_sender(wanted).map_or(Ok(()), |wanted| {
+            self.senders.iter().try_for_each(|host| try_there(host, &wanted))
+        })
     }
 
     /// What of it runs on each sender's host: reasons of drops, unless all hosts have one kernel.
@@ -56,12 +53,12 @@ impl Hosts {
     }
 }
 
-fn try_there(host: &ConnectedHost, wanted: Observe) -> Result<(), LabError> {
+fn try_there(host: &ConnectedHost, wanted: &Observe) -> Result<(), LabError> {
     if wanted.observers().is_empty() {
         return Ok(());
     }
-    let tried: Result<Value, _> = ask(&host.client, ObserveAsk::Try { wanted }, PROMPT);
-    match tried {
+    let what = ObserveAsk::Try { wanted: wanted.clone() };
+    match ask::<Value>(&host.client, what, PROMPT) {
         Err(LabError::OnHost { host: alias, text, .. }) => {
             let hint = format!("{} says what is missing there", host.doctor);
             Err(cannot(format!("{alias}: {text}"), hint))

@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use rxpath_model::sim::{Parameters, Values};
+use rxpath_model::sim::Values;
 use rxpath_tune::plan::expected::{Expected, MetricPrediction};
 use rxpath_tune::plan::{Plan, PlanStep};
 use rxpath_tune::rules;
@@ -63,15 +63,9 @@ fn with(base: &Values, sets: &[String]) -> Result<Metrics, String> {
     for set in sets {
         values.set(set).map_err(|error| error.to_string())?;
     }
-    Parameters::new(&values).map_err(|error| error.to_string())?;
     figures(&values).map_err(|error| {
-        let mut words = error.to_string();
-        let mut cause = error.source();
-        while let Some(why) = cause {
-            words = format!("{words}: {why}");
-            cause = why.source();
-        }
-        words
+        let causes = std::iter::successors(error.source(), |cause| cause.source());
+        causes.fold(error.to_string(), |words, why| format!("{words}: {why}"))
     })
 }
 

@@ -150,10 +150,7 @@ fn limit(value: &str, metric: &str) -> Result<GuardLimit, (String, &'static str)
 /// As [`guard`]; and in words which of them can't hold together.
 pub fn guards(texts: &[String], objective: &Objective) -> Result<Vec<MetricGuard>, String> {
     let guards = texts.iter().map(|text| guard(text)).collect::<Result<Vec<_>, String>>()?;
-    match contradiction(objective, &guards) {
-        Some(why) => Err(why),
-        None => Ok(guards),
-    }
+    contradiction(objective, &guards).map_or(Ok(guards), Err)
 }
 
 /// An objective or guard that is not measured here.

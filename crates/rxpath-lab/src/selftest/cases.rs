@@ -14,7 +14,7 @@ mod draws;
 pub(super) use draws::{busy, drawn, in_the_way};
 
 /// A limit that is made.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// Its name.
@@ -91,12 +91,6 @@ pub enum Needs {
     Conntrack,
     /// BPF, and four CPUs for three readers and a sender.
     FourCpus,
-}
-
-impl std::fmt::Debug for Case {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.id)
-    }
 }
 
 /// Every case, in the order of the path.

@@ -272,16 +272,17 @@ impl Reach {
         match self {
             Self::Same => None,
             Self::Autogroups { group_nice } => Some(across_autogroups(pid, group_nice)),
-            Self::Cgroups(paths) => Some(
-                Warning::new(
-                    "nice-cannot-act",
-                    "nice does not act between the reader and the background",
-                )
-                .because(format!("they are in different cgroups of the CPU controller: {paths}"))
-                .cure("run both in one cgroup, or set cpu.weight of the two"),
-            ),
+            Self::Cgroups(paths) => {
+                let why = format!("they are in different cgroups of the CPU controller: {paths}");
+                Some(cannot_act(why).cure("run both in one cgroup, or set cpu.weight of the two"))
+            }
         }
     }
+}
+
+fn cannot_act(why: String) -> Warning {
+    let text = "nice does not act between the reader and the background";
+    Warning::new("nice-cannot-act", text).because(why)
 }
 
 fn across_autogroups(pid: i32, group_nice: i32) -> Warning {
@@ -293,11 +294,7 @@ fn across_autogroups(pid: i32, group_nice: i32) -> Warning {
             ),
         )
         .because("nice acts inside an autogroup only; between two it is the groups' that count"),
-        Err(error) => Warning::new(
-            "nice-cannot-act",
-            "nice does not act between the reader and the background",
-        )
-        .because(format!(
+        Err(error) => cannot_act(format!(
             "they are in different autogroups, and /proc/{pid}/autogroup cannot be written: {error}"
         ))
         .cure("run both in one session, or set kernel.sched_autogroup_enabled = 0"),

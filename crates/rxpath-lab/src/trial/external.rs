@@ -59,7 +59,6 @@ struct Running {
     stdout: Arc<Mutex<Vec<u8>>>,
     stderr: Arc<Mutex<Vec<u8>>>,
     readers: Vec<JoinHandle<()>>,
-    pid: u32,
     /// On the testbed's clock.
     began_ns: u64,
 }
@@ -88,8 +87,7 @@ impl<'a> External<'a> {
         let mut readers = Vec::new();
         readers.extend(child.stdout.take().map(|pipe| keep(pipe, &stdout)));
         readers.extend(child.stderr.take().map(|pipe| keep(pipe, &stderr)));
-        let pid = child.process.id();
-        self.running = Some(Running { child, stdout, stderr, readers, pid, began_ns });
+        self.running = Some(Running { child, stdout, stderr, readers, began_ns });
         Ok(())
     }
 
@@ -220,7 +218,7 @@ impl Peer for External<'_> {
     }
 
     fn ids(&self) -> (u32, &[i32]) {
-        (self.running.as_ref().map_or(0, |running| running.pid), &[])
+        (self.running.as_ref().map_or(0, |running| running.child.process.id()), &[])
     }
 
     fn intervals(&self) -> Vec<Line> {

@@ -203,7 +203,7 @@ pub fn can_run(wanted: &Observe) -> Result<(), LabError> {
         (wanted.drops, || DropObserver::start().map(drop)),
         (wanted.steal, knows_pids),
         (wanted.steal, || Account::start().map(drop)),
-        (wanted.trace, Tracing::try_load),
+        (wanted.trace, || Tracing::load(None).map(drop)),
     ];
     for (wanted, attempt) in tries {
         if wanted {

@@ -37,17 +37,9 @@ struct Open {
 impl Tracing {
     /// Loads the programs: polls of the whole machine, stages of the receiver's namespace.
     pub fn load(receiver_netns: Option<u32>) -> Result<Self, HostError> {
-        Self::of(receiver_netns.unwrap_or(0))
-    }
-
-    /// Whether they load here.
-    pub fn try_load() -> Result<(), HostError> {
-        Self::of(0).map(drop)
-    }
-
-    fn of(netns: u32) -> Result<Self, HostError> {
         let polls = Polls::load(&Filter::default(), false)?;
-        let stages = Stages::load(&Filter { netns, ..Filter::default() }, Pace::ByTurns);
+        let filter = Filter { netns: receiver_netns.unwrap_or(0), ..Filter::default() };
+        let stages = Stages::load(&filter, Pace::ByTurns);
         Ok(Self { polls, stages, open: None })
     }
 

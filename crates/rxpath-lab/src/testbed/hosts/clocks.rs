@@ -7,11 +7,6 @@ use crate::hosts::path_clocks::PathNotes;
 use crate::hosts::probe::PathFault;
 use crate::hosts::{ConnectedHost, Hosts};
 
-/// The clocks of all hosts now: the senders', then the receivers'.
-fn compared(hosts: &Hosts) -> Result<Vec<ClockBounds>, LabError> {
-    hosts.all().map(|host| host.client.clock()).collect()
-}
-
 /// Clocks that jumped between two comparisons: the host, and by how much.
 pub(super) fn jumps(hosts: &Hosts, before: &[ClockBounds], now: &[ClockBounds]) -> Vec<String> {
     let jump = |((host, before), now): ((&ConnectedHost, &ClockBounds), &ClockBounds)| {
@@ -36,7 +31,7 @@ pub(super) struct ClocksNow {
 impl ClocksNow {
     /// Compares them now.
     pub fn compare(hosts: &Hosts, port: Option<u16>) -> Result<Self, LabError> {
-        let clocks = compared(hosts)?;
+        let clocks = hosts.all().map(|host| host.client.clock()).collect::<Result<Vec<_>, _>>()?;
         let first: Vec<ClockBounds> = hosts.all().map(|host| host.clock).collect();
         let since = hosts.steady.note(&first, &clocks);
         let found = port.map(|port| hosts.clocks_over_path(port)).unwrap_or_default();
@@ -65,20 +60,15 @@ pub(super) fn pairs(
     paths: &[Option<ClockBounds>],
 ) -> Vec<Pair> {
     let (of_senders, of_receivers) = clocks.split_at(hosts.senders.len());
-    let of = |(sender, receiver): (usize, usize)| {
+    let of = |((sender, receiver), path): ((usize, usize), Option<ClockBounds>)| {
         let (clock, own) = (of_senders[sender], of_receivers[receiver]);
         let exact = hosts.senders[sender].has_clock_of(&hosts.receivers[receiver]);
         let one = ClockBounds { most_ns: own.least_ns, ..own };
         let (sender, receiver) = if exact { (one, one) } else { (clock, own) };
-        Pair { sender, receiver, path: None }
+        let here = |at_ns: u64| sender.clock().from_host_ns(at_ns);
+        let path = path.map(|path| ClockBounds { at_ns: here(path.at_ns), ..path });
+        Pair { sender, receiver, path }
     };
-    let mut all: Vec<Pair> = hosts.pairs.each().map(of).collect();
-    for (pair, path) in all.iter_mut().zip(paths) {
-        let here = |path: ClockBounds| ClockBounds {
-            at_ns: pair.sender.clock().from_host_ns(path.at_ns),
-            ..path
-        };
-        pair.path = path.map(here);
-    }
-    all
+    let paths = paths.iter().copied().chain(std::iter::repeat(None));
+    hosts.pairs.each().zip(paths).map(of).collect()
 }
