@@ -101,8 +101,8 @@ impl NetnsTestbed {
             for (side, ns, wanted) in
                 [(PathSide::Tx, &tx, &tune.sender), (PathSide::Rx, &rx, &tune.receiver)]
             {
-                for change in tuned::set_all(ns, wanted)? {
-                    settings.note(side, change);
+                for (name, value) in wanted {
+                    settings.note(side, tuned::set(ns, name, value)?.applied()?);
                 }
             }
             tuned::observe(&mut lab, &tx, &rx)?;

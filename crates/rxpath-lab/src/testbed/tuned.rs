@@ -1,7 +1,5 @@
 //! Settings of a lab's namespaces by the names of `rxpath tune`, written as `rxpath tune` writes them and read back.
 
-use std::collections::BTreeMap;
-
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::pairs::Pairs;
 use rxpath_host::read::sysfs::device::parse_mask;
@@ -43,21 +41,6 @@ pub fn is_of_namespace(target: &Target) -> bool {
         | Target::QueueCoalesce { .. }
         | Target::Napi { .. } => true,
     }
-}
-
-/// Writes settings in a namespace, each read back as asked.
-///
-/// # Errors
-/// The first that is refused, ignored or rounded, with what came instead.
-pub fn set_all(
-    ns: &Namespace,
-    wanted: &BTreeMap<String, String>,
-) -> Result<Vec<SettingChange>, LabError> {
-    let mut changes = Vec::new();
-    for (name, value) in wanted {
-        changes.push(set(ns, name, value)?.applied()?);
-    }
-    Ok(changes)
 }
 
 /// Writes one setting in a namespace, and says what came of it.

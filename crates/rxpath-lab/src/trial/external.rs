@@ -32,8 +32,6 @@ pub type Starter<'a> = Box<dyn FnMut(Option<u64>) -> Result<Started, LabError> +
 /// How a server is known to be ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// At once.
-    AtOnce,
     /// Its output contains this text.
     Line(String),
     /// A TCP or UDP socket of its network namespace is bound to this port. Either will do: a server of datagrams
@@ -45,9 +43,8 @@ pub enum Ready {
 pub struct External<'a> {
     name: &'static str,
     starter: Starter<'a>,
-    /// Servers start before they are asked to be ready, generators at the order.
-    early: bool,
-    ready: Ready,
+    /// Of a server, which starts when it is asked to be ready; a generator starts at the order.
+    ready: Option<Ready>,
     parser: Parser,
     /// After that time it ends by itself; the others are asked to.
     length: Option<Duration>,
@@ -66,7 +63,7 @@ struct Running {
 impl<'a> External<'a> {
     /// A server: started when it is asked to be ready.
     pub fn server(name: &'static str, ready: Ready, parser: Parser, starter: Starter<'a>) -> Self {
-        Self { name, starter, early: true, ready, parser, length: None, running: None }
+        Self { name, starter, ready: Some(ready), parser, length: None, running: None }
     }
 
     /// A generator: started at the instant of the start. One with a length has a duration and ends by itself.
@@ -76,7 +73,7 @@ impl<'a> External<'a> {
         length: Option<Duration>,
         starter: Starter<'a>,
     ) -> Self {
-        Self { name, starter, early: false, ready: Ready::AtOnce, parser, length, running: None }
+        Self { name, starter, ready: None, parser, length, running: None }
     }
 
     fn launch(&mut self, at_ns: Option<u64>) -> Result<(), LabError> {
@@ -99,9 +96,9 @@ impl<'a> External<'a> {
 
     fn is_ready(&self) -> bool {
         match &self.ready {
-            Ready::AtOnce => true,
-            Ready::Line(wanted) => self.text().contains(wanted),
-            Ready::Bound(port) => {
+            None => true,
+            Some(Ready::Line(wanted)) => self.text().contains(wanted),
+            Some(Ready::Bound(port)) => {
                 let running = self.running.as_ref();
                 running.is_some_and(|running| running.child.process.has_bound(*port))
             }
@@ -126,7 +123,7 @@ impl<'a> External<'a> {
 
 impl Peer for External<'_> {
     fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
-        if !self.early {
+        if self.ready.is_none() {
             return Ok(());
         }
         self.launch(None)?;
@@ -142,7 +139,9 @@ impl Peer for External<'_> {
         Err(LabError::Silent {
             program: self.name,
             what: match self.ready {
-                Ready::Bound(_) => "a socket on its port (serve.ready names a line to wait for)",
+                Some(Ready::Bound(_)) => {
+                    "a socket on its port (serve.ready names a line to wait for)"
+                }
                 _ => "its ready line",
             },
             after_s: limit.as_secs_f64(),
@@ -151,7 +150,7 @@ impl Peer for External<'_> {
     }
 
     fn start(&mut self, at_ns: u64, _: Option<u64>) -> Result<(), LabError> {
-        if self.early {
+        if self.ready.is_some() {
             return Ok(());
         }
         self.launch(Some(at_ns))

@@ -127,19 +127,20 @@ impl Program {
 
     /// Waits for the result object.
     pub fn wait_result(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Value, LabError> {
-        match self.wait("its result", limit, stop, |said| matches!(said, Message::Result(_)))? {
-            Message::Result(value) => Ok(value),
-            _ => Err(LabError::internal("a wait for a result ended with something else")),
-        }
+        self.wait("its result", limit, stop, |said| match said {
+            Message::Result(value) => Some(value),
+            _ => None,
+        })
     }
 
-    fn wait(
+    /// Waits for a message from which `wanted` takes something.
+    fn wait<T>(
         &mut self,
         what: &'static str,
         limit: Duration,
         stop: &AtomicBool,
-        wanted: impl Fn(&Message) -> bool,
-    ) -> Result<Message, LabError> {
+        wanted: impl Fn(Message) -> Option<T>,
+    ) -> Result<T, LabError> {
         let deadline = Instant::now() + limit;
         loop {
             if stop.load(Ordering::Relaxed) {
@@ -150,8 +151,8 @@ impl Program {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.died(what)),
                 Ok(said) => {
                     self.note(&said);
-                    if wanted(&said) {
-                        return Ok(said);
+                    if let Some(found) = wanted(said) {
+                        return Ok(found);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
@@ -250,7 +251,8 @@ impl Program {
 
 impl Peer for Program {
     fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
-        self.wait("set-up", limit, stop, |said| matches!(said, Message::Ready { .. })).map(|_| ())
+        let is_ready = |said| matches!(said, Message::Ready { .. }).then_some(());
+        self.wait("set-up", limit, stop, is_ready)
     }
 
     fn start(&mut self, at_ns: u64, until_ns: Option<u64>) -> Result<(), LabError> {

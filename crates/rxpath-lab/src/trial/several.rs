@@ -68,11 +68,8 @@ impl Several {
     }
 
     /// Of each host its programs.
-    pub fn of_several(hosts: Vec<(String, Self)>) -> Self {
-        let one = |(host, programs): (String, Self)| -> (String, Box<dyn Peer>) {
-            (host, Box::new(programs))
-        };
-        Self { are_several: true, ..Self::new(hosts.into_iter().map(one).collect()) }
+    pub fn of_several(hosts: Vec<(String, Box<dyn Peer>)>) -> Self {
+        Self { are_several: true, ..Self::new(hosts) }
     }
 
     /// Does this with each, and names the host of the first that fails.
@@ -247,8 +244,8 @@ fn added<'a>(all: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<S
 }
 
 /// The sum, where each part has a value.
-fn whole<T: std::iter::Sum>(mut all: impl Iterator<Item = Option<T>>) -> Option<T> {
-    all.by_ref().sum()
+fn whole<T: std::iter::Sum>(all: impl Iterator<Item = Option<T>>) -> Option<T> {
+    all.sum()
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ fn of_pairs(
 ) -> Result<Box<dyn Peer>, LabError> {
     let [senders, receivers] = [PathSide::Tx, PathSide::Rx].map(|side| testbed.hosts(side));
     let pairs = testbed.pairs();
-    let mut all = Vec::new();
+    let mut all: Vec<(String, Box<dyn Peer>)> = Vec::new();
     for (index, sender) in senders.iter().enumerate() {
         let seat = Seat { side: PathSide::Tx, index };
         let mut programs: Vec<(String, Box<dyn Peer>)> = Vec::new();
@@ -140,7 +140,7 @@ fn of_pairs(
             let to: Vec<&str> = to.into_iter().map(|it| receivers[it].as_str()).collect();
             programs.push((format!("{sender}->{}", to.join(",")), Box::new(program)));
         }
-        all.push((sender.clone(), Several::new(programs)));
+        all.push((sender.clone(), Box::new(Several::new(programs))));
     }
     Ok(Box::new(Several::of_several(all)))
 }
