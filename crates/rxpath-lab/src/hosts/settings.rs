@@ -101,10 +101,8 @@ impl Hosts {
 
     /// Why a host does not take these settings, if one does not.
     fn refused(&self, tune: &Tune) -> Result<Option<String>, LabError> {
-        for (host, _, sets) in self.wanted(tune) {
-            if sets.is_empty() {
-                continue;
-            }
+        let wanted = self.wanted(tune).into_iter().filter(|(.., sets)| !sets.is_empty());
+        for (host, _, sets) in wanted {
             let refused = planned(host, sets)?.refused;
             if !refused.is_empty() {
                 return Ok(Some(cannot_be_set(host.client.alias(), &refused)));

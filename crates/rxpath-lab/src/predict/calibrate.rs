@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use rxpath_host::Root;
 use rxpath_host::read::environment;
 use rxpath_model::calibration::fit::{self, Stolen, TooNoisy};
-use rxpath_model::calibration::passes::{Sums, passes};
+use rxpath_model::calibration::passes::{PassCosts, Sums, passes};
 use rxpath_model::calibration::{CalibratedHost, Calibration, Conditions, Estimate, SCHEMA};
 use rxpath_record::manifest::Trial;
 
@@ -174,14 +174,6 @@ struct Softirq {
     caveats: Vec<String>,
 }
 
-/// The tracepoint measurements.
-struct Traced {
-    pass: Estimate,
-    packet: Estimate,
-    /// The overhead of watching, per pass.
-    tracing: Estimate,
-}
-
 impl Measured<'_, '_> {
     fn of<'a>(&'a self, variant: &'a str) -> impl Iterator<Item = &'a Trial> {
         self.trials.iter().filter(move |trial| trial.variant == variant && trial.void.is_none())
@@ -285,13 +277,13 @@ impl Measured<'_, '_> {
     fn softirq(&self) -> Result<Softirq, TooNoisy> {
         let loads = self.stolen("stolen-", |reading| reading.rps_interrupts_count);
         let (estimates, unexplained, why) = match self.passes() {
-            Ok(Some(traced)) => {
-                let costs = fit::interrupts(&loads, &traced.packet)?;
+            Ok(Some((PassCosts { pass, packet }, tracing))) => {
+                let costs = fit::interrupts(&loads, &packet)?;
                 let estimates = vec![
-                    ("rps.packet_ns", traced.packet),
-                    ("rps.ipi_ns", without(&costs.interrupt, &traced.pass)),
-                    ("rps.poll_ns", traced.pass),
-                    ("tracing_ns", traced.tracing),
+                    ("rps.packet_ns", packet),
+                    ("rps.ipi_ns", without(&costs.interrupt, &pass)),
+                    ("rps.poll_ns", pass),
+                    ("tracing_ns", tracing),
                 ];
                 (estimates, costs.unexplained_ratio, None)
             }
@@ -317,8 +309,8 @@ impl Measured<'_, '_> {
         Ok(Softirq { costs: estimates, caveats })
     }
 
-    /// Costs of a pass and a packet by tracepoints; nothing without tracepoints.
-    fn passes(&self) -> Result<Option<Traced>, TooNoisy> {
+    /// Costs of a pass and a packet by tracepoints, and the overhead of watching, per pass; nothing without tracepoints.
+    fn passes(&self) -> Result<Option<(PassCosts, Estimate)>, TooNoisy> {
         let valid = self.trials.iter().filter(|trial| trial.void.is_none());
         let seen: Vec<_> =
             valid.filter_map(|trial| self.watch.passes.get(&trial.trial)).copied().collect();
@@ -333,11 +325,7 @@ impl Measured<'_, '_> {
         let tracing = PROGRAMS_PER_PASS * each;
         let costs = passes(&sums, tracing)?;
         let how = "run time of the probe's programs in a pass (BPF_ENABLE_STATS)";
-        Ok(Some(Traced {
-            pass: costs.pass,
-            packet: costs.packet,
-            tracing: Estimate::exact(tracing, "ns", how),
-        }))
+        Ok(Some((costs, Estimate::exact(tracing, "ns", how))))
     }
 
     /// The share of time in which a reader that always wants its CPU gets it.

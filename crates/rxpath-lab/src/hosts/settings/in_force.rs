@@ -105,16 +105,11 @@ impl Hosts {
         let mut held = locked(&self.in_force.0);
         let wanted = self.wanted(&variant.tune);
         let keeps = keeping(&held, &wanted, within_s)?;
-        let is_kept = |alias: &str| {
-            let mut all = wanted.iter().zip(&keeps);
-            all.any(|((host, ..), keeps)| *keeps && host.client.alias() == alias)
-        };
-        undo(&mut held, |alias| !is_kept(alias))?;
-        for ((host, side, sets), _) in wanted.into_iter().zip(&keeps).filter(|(_, keeps)| !**keeps)
-        {
-            if !sets.is_empty() {
-                make(&mut held, (host, side), sets, (trial, within_s))?;
-            }
+        let changing = wanted.into_iter().zip(keeps).filter(|(_, keeps)| !keeps);
+        let changing: Vec<_> = changing.map(|(wanted, _)| wanted).collect();
+        undo(&mut held, |alias| changing.iter().any(|(host, ..)| host.client.alias() == alias))?;
+        for (host, side, sets) in changing.into_iter().filter(|(.., sets)| !sets.is_empty()) {
+            make(&mut held, (host, side), sets, (trial, within_s))?;
         }
         let devices: Result<Vec<DeviceFacts>, LabError> = self.all().map(wait_for_link).collect();
         let settings = TrialSettings::of(&held, trial);

@@ -1,7 +1,6 @@
 //! All hosts get the latest instants of the measured window before the load begins, and each reads it by itself. Once the load has
 //! settled they get earlier ones, which hold only if all hosts take them.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -147,21 +146,20 @@ impl Window for RemoteWindow<'_> {
 
     fn close(self: Box<Self>, _: &dyn Testbed) -> Result<Windowed, LabError> {
         let (mut betweens, mut first, mut last) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut faults, mut warnings, mut costs) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut uneven_ns = [0; 2];
+        let mut all = Windowed::default();
         for (answer, (host, seat, clock)) in self.answers.into_iter().zip(self.testbed.seats()) {
             let measured: MeasuredWindow = answer.wait(AFTER_WINDOW)?;
             let to_ns = self.from_ns + self.length.0;
             let wanted_ns = [self.from_ns, to_ns].map(|at| clock.to_host_ns(at));
-            faults.extend(other_window(host.client.alias(), measured.window_ns, wanted_ns));
+            all.faults.extend(other_window(host.client.alias(), measured.window_ns, wanted_ns));
             betweens.push(here(measured.between, clock));
-            let worst = &mut uneven_ns[usize::from(seat.side == PathSide::Rx)];
+            let worst = &mut all.uneven_ns[usize::from(seat.side == PathSide::Rx)];
             *worst = measured.uneven_ns.max(*worst);
             let alias = host.client.alias();
-            costs.extend(measured.cost.map(|cost| (alias.to_owned(), cost)));
-            faults.extend(measured.faults.iter().map(|fault| format!("{alias}: {fault}")));
+            all.costs.extend(measured.cost.map(|cost| (alias.to_owned(), cost)));
+            all.faults.extend(measured.faults.iter().map(|fault| format!("{alias}: {fault}")));
             let named = |said: Warning| Warning { text: format!("{alias}: {}", said.text), ..said };
-            warnings.extend(measured.warnings.into_iter().map(named));
+            all.warnings.extend(measured.warnings.into_iter().map(named));
             let [begin, end] = measured.counters;
             first.push(begin);
             last.push(end);
@@ -169,7 +167,7 @@ impl Window for RemoteWindow<'_> {
         let hosts = self.testbed.hosts;
         let receiver = hosts.senders.len();
         let ends = first.get(receiver).zip(last.get(receiver));
-        let moved_s = ends.map_or(0.0, |(a, b)| seconds(a, b));
+        all.moved_s = ends.map_or(0.0, |(a, b)| seconds(a, b));
         let first = self.testbed.named(first, self.from_ns);
         let last = self.testbed.named(last, self.from_ns + self.length.0);
         let mut of_receivers = betweens.split_off(receiver);
@@ -181,24 +179,11 @@ impl Window for RemoteWindow<'_> {
         if hosts.share_a_clock || of_receivers.len() < 2 {
             of_receivers.clear();
         }
-        let all = 0..of_receivers.len();
-        let distinct_receivers =
-            all.filter(|at| hosts.is_first_on_machine(PathSide::Rx, *at)).collect();
+        let distinct = 0..of_receivers.len();
+        let distinct = distinct.filter(|at| hosts.is_first_on_machine(PathSide::Rx, *at));
+        all.distinct_receivers = distinct.collect();
         let (of_senders, moved) = (betweens, last.since(&first));
-        Ok(Windowed {
-            between,
-            of_receivers,
-            distinct_receivers,
-            of_senders,
-            apart,
-            costs,
-            moved,
-            faults,
-            warnings,
-            uneven_ns,
-            moved_s,
-            ..Windowed::default()
-        })
+        Ok(Windowed { between, of_receivers, of_senders, apart, moved, ..all })
     }
 }
 
