@@ -197,7 +197,7 @@ impl Watch {
     fn window(&mut self, ahead: &Ahead, seen: &mut Observed) -> Result<(), LabError> {
         let window_ns = ahead.wait(Duration::ZERO, &self.stop)?;
         let [from_ns, to_ns] = window_ns;
-        self.observers.open(from_ns, Nanos(to_ns.saturating_sub(from_ns)), None)?;
+        self.observers.open(Nanos(to_ns.saturating_sub(from_ns)), None)?;
         // After that: they may take long to be attached. Reasons of drops are of the whole trial.
         let late = faults::late("its observers", window_ns, monotonic_ns());
         seen.faults.extend(late.filter(|_| self.observers.watches_window()));
@@ -228,7 +228,7 @@ mod tests {
     struct Slow(Duration);
 
     impl Observing for Slow {
-        fn open(&mut self, _: u64, _: Nanos, _: Option<&Owner>) -> Result<(), LabError> {
+        fn open(&mut self, _: Nanos, _: Option<&Owner>) -> Result<(), LabError> {
             // why: the time that attaching takes is what is tested.
             std::thread::sleep(self.0);
             Ok(())

@@ -10,30 +10,27 @@ use rxpath_host::Root;
 use rxpath_host::read::procfs::task;
 use rxpath_host::write::sched;
 
+use super::tuned::DEVICE;
 use crate::error::LabError;
+use crate::scenario::spec::Lab;
 
-/// Thread ids of all NAPI threads of devices called `device`, of every namespace.
-pub fn threads_of(device: &str) -> BTreeSet<i32> {
+/// Thread ids of all NAPI threads of devices that have the name of the lab's, of every namespace.
+pub fn threads() -> BTreeSet<i32> {
     let root = Root::host();
-    let prefix = format!("napi/{device}-");
+    let prefix = format!("napi/{DEVICE}-");
     let of_device =
         |pid: &i32| task::read(&root, *pid, None).is_ok_and(|stat| stat.comm.starts_with(&prefix));
     task::processes(&root).unwrap_or_default().into_iter().filter(of_device).collect()
 }
 
 /// Places the threads that are new since `before`, and returns them.
-pub fn place(
-    device: &str,
-    before: &BTreeSet<i32>,
-    cpu: Option<u32>,
-    idle: bool,
-) -> Result<BTreeSet<i32>, LabError> {
-    let new: BTreeSet<i32> = threads_of(device).difference(before).copied().collect();
+pub fn place(before: &BTreeSet<i32>, lab: &Lab) -> Result<BTreeSet<i32>, LabError> {
+    let new: BTreeSet<i32> = threads().difference(before).copied().collect();
     for tid in &new {
-        if let Some(cpu) = cpu {
+        if let Some(cpu) = lab.napi_cpu {
             sched::set_affinity(*tid, &CpuList(vec![cpu]))?;
         }
-        if idle {
+        if lab.napi_idle {
             sched::set_class(*tid, SchedClass::Idle)?;
         }
     }

@@ -6,6 +6,7 @@
 
 use rxpath_bpf::account::Account;
 use rxpath_bpf::account::calibrate::{self, IrqCalibration};
+use rxpath_bpf::drops::Drops;
 use rxpath_core::{Nanos, Warning};
 use rxpath_host::lab::owner::Owner;
 use rxpath_host::read::{procfs, thread};
@@ -15,7 +16,7 @@ use rxpath_record::stolen::StolenCpuTime;
 use rxpath_record::traced::Traced;
 use serde::{Deserialize, Serialize};
 
-use super::reasons::DropObserver;
+use super::reasons;
 use super::sides::Sides;
 use super::stolen::StolenTime;
 use super::tracing::Tracing;
@@ -33,16 +34,11 @@ pub trait Observing {
         Ok(())
     }
 
-    /// The window begins: at `start_ns` of the testbed's clock, or at once where that has passed.
+    /// The window begins.
     ///
     /// # Errors
     /// If a program cannot be attached, or the victim not be started.
-    fn open(
-        &mut self,
-        start_ns: u64,
-        measure: Nanos,
-        owner: Option<&Owner>,
-    ) -> Result<(), LabError>;
+    fn open(&mut self, measure: Nanos, owner: Option<&Owner>) -> Result<(), LabError>;
 
     /// The victim's process, where it is one of its own on this host.
     fn victim_pid(&self) -> Option<i32> {
@@ -73,7 +69,7 @@ pub trait Observing {
 /// The observers of one trial on this host.
 #[derive(Default)]
 pub struct Observers {
-    reasons: Option<DropObserver>,
+    reasons: Option<Drops>,
     stolen: Option<StolenTime>,
     tracing: Option<Tracing>,
 }
@@ -109,7 +105,7 @@ impl Observers {
             calibration.unwrap_or_else(|| IrqCalibration::none("it was not measured"));
         let stolen = || StolenTime::start(calibration, Victim::of(background));
         Ok(Self {
-            reasons: wanted.drops.then(DropObserver::start).transpose()?,
+            reasons: wanted.drops.then(reasons::start).transpose()?,
             stolen: wanted.steal.then(stolen).transpose()?,
             tracing: wanted.trace.then(|| Tracing::load(receiver_netns)).transpose()?,
         })
@@ -117,7 +113,7 @@ impl Observers {
 }
 
 impl Observing for Observers {
-    fn open(&mut self, _: u64, measure: Nanos, owner: Option<&Owner>) -> Result<(), LabError> {
+    fn open(&mut self, measure: Nanos, owner: Option<&Owner>) -> Result<(), LabError> {
         if let Some(tracing) = &mut self.tracing {
             tracing.open(measure)?;
         }
@@ -161,7 +157,7 @@ impl Observing for Observers {
 
     fn end(&mut self, sides: Sides<'_>, seen: &mut Observed) -> Result<(), LabError> {
         if let Some(reasons) = self.reasons.take() {
-            let (found, warnings) = reasons.read(sides)?;
+            let (found, warnings) = reasons::read(&reasons, sides)?;
             seen.reasons.extend(found);
             seen.warnings.extend(warnings);
         }
@@ -200,7 +196,7 @@ type Attempt = fn() -> Result<(), HostError>;
 /// [`LabError::CannotRun`] with what is missing.
 pub fn can_run(wanted: &Observe) -> Result<(), LabError> {
     let tries: [(bool, Attempt); 4] = [
-        (wanted.drops, || DropObserver::start().map(drop)),
+        (wanted.drops, || reasons::start().map(drop)),
         (wanted.steal, knows_pids),
         (wanted.steal, || Account::start().map(drop)),
         (wanted.trace, || Tracing::load(None).map(drop)),

@@ -9,36 +9,30 @@ use rxpath_record::ledger::DropReason;
 
 use super::sides::Sides;
 
-/// The running observer.
-#[derive(Debug)]
-pub struct DropObserver(Drops);
+/// Starts to watch every drop of the machine.
+///
+/// **Errors** `Denied` and `Unsupported` where BPF can't run.
+pub fn start() -> Result<Drops, HostError> {
+    Drops::start(&Filter::default())
+}
 
-impl DropObserver {
-    /// Starts to watch every drop of the machine.
-    ///
-    /// **Errors** `Denied` and `Unsupported` where BPF can't run.
-    pub fn start() -> Result<Self, HostError> {
-        Drops::start(&Filter::default()).map(Self)
-    }
-
-    /// Those of the sides' namespaces, the most packets first, and what was lost of them.
-    pub fn read(&self, sides: Sides<'_>) -> Result<(Vec<DropReason>, Vec<Warning>), HostError> {
-        let found = self.0.read()?.into_iter().filter_map(|drop| {
-            let side = sides(drop.netns)?;
-            Some(DropReason {
-                side: side.to_string(),
-                reason: drop.reason,
-                place: drop.place,
-                device: drop.dev.unwrap_or_default(),
-                port: drop.port,
-                packets: drop.packets,
-            })
-        });
-        let lost = self.0.lost()?;
-        let text = format!(
-            "{lost} drops found no room in the observer's table: reasons are counted too small"
-        );
-        let warnings = if lost > 0 { vec![Warning::new("reasons-lost", text)] } else { Vec::new() };
-        Ok((found.collect(), warnings))
-    }
+/// Drops in the sides' namespaces, the most packets first, and what was lost of them.
+pub fn read(drops: &Drops, sides: Sides<'_>) -> Result<(Vec<DropReason>, Vec<Warning>), HostError> {
+    let found = drops.read()?.into_iter().filter_map(|drop| {
+        let side = sides(drop.netns)?;
+        Some(DropReason {
+            side: side.to_string(),
+            reason: drop.reason,
+            place: drop.place,
+            device: drop.dev.unwrap_or_default(),
+            port: drop.port,
+            packets: drop.packets,
+        })
+    });
+    let lost = drops.lost()?;
+    let text = format!(
+        "{lost} drops found no room in the observer's table: reasons are counted too small"
+    );
+    let warnings = if lost > 0 { vec![Warning::new("reasons-lost", text)] } else { Vec::new() };
+    Ok((found.collect(), warnings))
 }

@@ -263,7 +263,7 @@ impl Trial<'_> {
         if let Some(witness) = &mut witness {
             witness.begin();
         }
-        self.observers.open(window.start_ns(), measured.length, self.config.owner)?;
+        self.observers.open(measured.length, self.config.owner)?;
         if let Some(victim) = self.observers.victim_pid() {
             window.include(victim);
         }

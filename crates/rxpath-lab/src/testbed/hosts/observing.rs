@@ -123,7 +123,7 @@ impl Observing for RemoteObservers {
         Ok(())
     }
 
-    fn open(&mut self, _: u64, _: Nanos, _: Option<&Owner>) -> Result<(), LabError> {
+    fn open(&mut self, _: Nanos, _: Option<&Owner>) -> Result<(), LabError> {
         Ok(())
     }
 

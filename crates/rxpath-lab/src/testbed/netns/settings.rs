@@ -67,9 +67,9 @@ impl LabSettings<'_> {
             self.note(PathSide::Rx, rx.set_dev_attr(DEVICE, name, &value)?.applied()?);
         }
         if lab.threaded {
-            let before = napi::threads_of(DEVICE);
+            let before = napi::threads();
             self.note(PathSide::Rx, rx.set_dev_attr(DEVICE, "threaded", "1")?.applied()?);
-            return napi::place(DEVICE, &before, lab.napi_cpu, lab.napi_idle);
+            return napi::place(&before, lab);
         }
         Ok(BTreeSet::new())
     }
