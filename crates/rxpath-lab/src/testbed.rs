@@ -18,13 +18,12 @@ use rxpath_host::read::netlink::QueueAsk;
 use rxpath_host::read::netlink::netfilter::Conntrack;
 use rxpath_host::write::awake::Awake;
 use rxpath_host::{HostError, Root};
-use rxpath_live::witness::Witness;
 use rxpath_record::counters::Snapshot;
 use rxpath_record::evidence::SoftirqPlace;
 use rxpath_record::ledger::PathFacts;
 use rxpath_record::manifest::FlowCpu;
 
-use crate::clock::{monotonic_ns, sleep_until};
+use crate::clock::sleep_until;
 use crate::error::LabError;
 use crate::hosts::pairs::HostPairs;
 use crate::scenario::spec::Variant;
@@ -88,7 +87,7 @@ pub fn any_of(addresses: &[IpAddr]) -> IpAddr {
     if v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
 }
 
-/// Two sides joined by a link, made for one trial.
+/// Two sides joined by a link, made for one trial. Starts and windows are instants of this host's `CLOCK_MONOTONIC`.
 pub trait Testbed {
     /// Addresses of the receiving side, of all its hosts; a sender spreads over those of its receivers.
     fn addresses(&self) -> &[IpAddr];
@@ -199,11 +198,6 @@ pub trait Testbed {
         Ok(vec![socket_drops(&mut self.sock_diag(PathSide::Rx)?, port)?])
     }
 
-    /// `CLOCK_MONOTONIC` of the host on which the sides run. Starts and windows are instants of this clock.
-    fn clock_ns(&self) -> u64 {
-        monotonic_ns()
-    }
-
     /// Called before the orders to start: the pace of the hosts' clocks counts from now on. A load that may starve the
     /// control connections is over at the latest at this instant.
     ///
@@ -279,11 +273,6 @@ pub trait Testbed {
         let calibration = calibration.cloned();
         let started = Observers::start(&variant.observe, &variant.background, calibration, netns)?;
         Ok(Box::new(started))
-    }
-
-    /// Starts the tracepoints that the diagnosis uses.
-    fn witness(&self) -> Witness {
-        Witness::start()
     }
 
     /// Starts what runs alongside the workload, on each host that the variant chooses for it.

@@ -203,7 +203,7 @@ impl Watch {
         seen.faults.extend(late.filter(|_| self.observers.watches_window()));
         self.victim.store(self.observers.victim_pid().unwrap_or(0), Ordering::Relaxed);
         let Self { observers, sides, stop, .. } = self;
-        phase::until(monotonic_ns, to_ns, stop, || {
+        phase::until(to_ns, stop, || {
             observers.note();
             Ok(false)
         })?;

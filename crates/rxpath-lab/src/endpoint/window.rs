@@ -166,7 +166,7 @@ impl HostWindow {
             let asked_ns = monotonic_ns();
             let running = Box::new(Sampler::start(target));
             // What was sampled until a trial ended counts.
-            let _ = phase::until(monotonic_ns, window_ns[1], ahead.is_over(), || Ok(false));
+            let _ = phase::until(window_ns[1], ahead.is_over(), || Ok(false));
             let found = running.finish();
             let late = faults::late("its sampler", window_ns, began_ns(&found, asked_ns));
             SampledQueues { faults: late.into_iter().collect(), ..found }
@@ -232,7 +232,7 @@ fn window(
     let from = CpuSnapshot::take(&ours);
     let mut cost = EndpointCost::begin(cpus, outlet);
     let first = counting.read();
-    let passed = phase::until(monotonic_ns, window_ns[1], ahead.is_over(), || {
+    let passed = phase::until(window_ns[1], ahead.is_over(), || {
         paces.note();
         cost.note();
         carriers.note();

@@ -55,7 +55,7 @@ impl<'a> Watcher<'a> {
 
     /// Reads the counters when it is time.
     pub fn look(&mut self) {
-        let now = self.testbed.clock_ns();
+        let now = monotonic_ns();
         if self.wanted && now >= self.next_ns {
             self.next_ns = now + EVERY_NS;
             let snapshot = self.testbed.snapshot();

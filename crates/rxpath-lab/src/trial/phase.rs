@@ -52,10 +52,9 @@ pub fn is_moved_by_timers(name: &str) -> bool {
     TIMERS.contains(&own)
 }
 
-/// Lets time pass until `until_ns` of `clock_ns`, looking at the stop flag and calling `glance`, which may end it. Says whether
-/// `glance` did.
+/// Lets time pass until this instant of `CLOCK_MONOTONIC`, looking at the stop flag and calling `glance`, which may end it. Says
+/// whether `glance` did.
 pub fn until(
-    clock_ns: impl Fn() -> u64,
     until_ns: u64,
     stop: &AtomicBool,
     mut glance: impl FnMut() -> Result<bool, LabError>,
@@ -67,7 +66,7 @@ pub fn until(
         if glance()? {
             return Ok(true);
         }
-        let now = clock_ns();
+        let now = monotonic_ns();
         if now >= until_ns {
             return Ok(false);
         }
@@ -82,7 +81,7 @@ pub fn within(
     stop: &AtomicBool,
     glance: impl FnMut() -> Result<bool, LabError>,
 ) -> Result<bool, LabError> {
-    until(monotonic_ns, monotonic_ns() + span.as_nanos() as u64, stop, glance)
+    until(monotonic_ns() + span.as_nanos() as u64, stop, glance)
 }
 
 /// Lets a span pass unless a signal cuts it short.

@@ -99,7 +99,7 @@ pub fn run_trial(
     attached.look();
     let before = trial.counters("before the load")?;
     let tracked = testbed.conntrack();
-    let mut witness = config.witness.then(|| testbed.witness());
+    let mut witness = config.witness.then(Witness::start);
     let ring = trial.ring()?;
     trial.background = testbed.background(config.variant, config.owner)?;
     begin("ramp");
@@ -201,15 +201,14 @@ impl Trial<'_> {
     }
 
     fn pass(&mut self, until_ns: u64, phase: &'static str) -> Result<(), LabError> {
-        let (stop, testbed) = (self.config.stop, self.testbed);
-        let look = || self.look(phase).map(|()| false);
-        phase::until(|| testbed.clock_ns(), until_ns, stop, look).map(drop)
+        let stop = self.config.stop;
+        phase::until(until_ns, stop, || self.look(phase).map(|()| false)).map(drop)
     }
 
     /// Waits until no change of the rate is shown that would matter over the window, or for the time that the scenario
     /// gives.
     fn settle(&mut self, ramp_end: u64) -> Result<(), LabError> {
-        let (stop, testbed) = (self.config.stop, self.testbed);
+        let stop = self.config.stop;
         let (settle, measure) = (self.config.trials.settle, self.config.trials.measure);
         let limit = ramp_end + settle.0;
         let mut drift = None;
@@ -223,11 +222,11 @@ impl Trial<'_> {
             Ok(watched >= SETTLE_SPAN_S
                 && drift.is_some_and(|drift| !drift.matters(measure.as_secs_f64())))
         };
-        let is_settled = phase::until(|| testbed.clock_ns(), limit, stop, look)?;
+        let is_settled = phase::until(limit, stop, look)?;
         if is_settled && let Some(mut window) = self.armed.window.take() {
             let from_ns = window.start_ns();
             let look = || self.look("settle").and_then(|()| window.settled(stop));
-            let waited = phase::until(|| testbed.clock_ns(), from_ns, stop, look);
+            let waited = phase::until(from_ns, stop, look);
             self.armed.window = Some(window);
             waited?;
         }

@@ -1,6 +1,7 @@
 //! The start of a trial's load, its latest end and its latest window: instants that all hosts get ahead.
 
 use super::{RESULT_LIMIT, Trial, own_length};
+use crate::clock::monotonic_ns;
 use crate::endpoint::client::PROMPT;
 use crate::error::LabError;
 use crate::testbed::Testbed;
@@ -46,10 +47,10 @@ impl Trial<'_> {
         let multiple = self.config.variant.start_multiple.0.max(1);
         let from = |now_ns: u64| (now_ns + lead_ns).next_multiple_of(multiple);
         // The hosts may take that long to answer.
-        let latest_ns = from(self.testbed.clock_ns() + PROMPT.as_nanos() as u64);
+        let latest_ns = from(monotonic_ns() + PROMPT.as_nanos() as u64);
         let until_ns = self.latest_end_ns(latest_ns);
         self.armed.begin(self.testbed, until_ns)?;
-        let start_ns = from(self.testbed.clock_ns());
+        let start_ns = from(monotonic_ns());
         if let Some(serve) = &mut self.serve {
             serve.start(start_ns, None)?;
         }
@@ -66,7 +67,7 @@ impl Trial<'_> {
         let testbed = self.testbed;
         let lead_ns = testbed.window_lead().as_nanos() as u64;
         // Orders to another program may have taken longer than ramp and settle.
-        let settled_ns = (ramp_end + self.config.trials.settle.0).max(testbed.clock_ns());
+        let settled_ns = (ramp_end + self.config.trials.settle.0).max(monotonic_ns());
         let latest_ns = settled_ns + lead_ns;
         self.armed.window = testbed.window_ahead(&self.measured(), latest_ns)?;
         if self.armed.window.is_some() {
