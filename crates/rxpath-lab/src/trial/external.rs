@@ -62,18 +62,14 @@ struct Running {
 
 impl<'a> External<'a> {
     /// A server: started when it is asked to be ready.
-    pub fn server(name: &'static str, ready: Ready, parser: Parser, starter: Starter<'a>) -> Self {
-        Self { name, starter, ready: Some(ready), parser, length: None, running: None }
+    pub fn server(ready: Ready, parser: Parser, starter: Starter<'a>) -> Self {
+        let ready = Some(ready);
+        Self { name: "serve", starter, ready, parser, length: None, running: None }
     }
 
     /// A generator: started at the instant of the start. One with a length has a duration and ends by itself.
-    pub fn generator(
-        name: &'static str,
-        parser: Parser,
-        length: Option<Duration>,
-        starter: Starter<'a>,
-    ) -> Self {
-        Self { name, starter, ready: None, parser, length, running: None }
+    pub fn generator(parser: Parser, length: Option<Duration>, starter: Starter<'a>) -> Self {
+        Self { name: "load", starter, ready: None, parser, length, running: None }
     }
 
     fn launch(&mut self, at_ns: Option<u64>) -> Result<(), LabError> {
@@ -259,7 +255,7 @@ mod tests {
             let child = command.spawn().map_err(|error| LabError::io("start it", error))?;
             Ok(Started::local(Box::new(child)))
         };
-        let mut load = External::generator("load", Parser::default(), length, Box::new(starter));
+        let mut load = External::generator(Parser::default(), length, Box::new(starter));
         load.start(0, None).unwrap();
         assert!(load.wait_end(Duration::from_secs(60), &AtomicBool::new(false)).unwrap());
         load

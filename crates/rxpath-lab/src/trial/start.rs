@@ -64,7 +64,7 @@ pub fn load<'a>(
             let length = is_bounded.then(|| foreign_length(config, testbed));
             let starter = foreign(config, testbed, external, PathSide::Tx);
             let parser = external.parser.clone();
-            Ok(Box::new(External::generator("load", parser, length, starter)))
+            Ok(Box::new(External::generator(parser, length, starter)))
         }
     }
 }
@@ -99,7 +99,7 @@ pub fn serve<'a>(
                 None => Ready::Bound(external.port),
             };
             let parser = external.parser.clone();
-            Ok(Some(Box::new(External::server("serve", ready, parser, starter))))
+            Ok(Some(Box::new(External::server(ready, parser, starter))))
         }
     }
 }
