@@ -231,14 +231,14 @@ fn running(evidence: &WindowEvidence) -> [f64; 2] {
     [sum(&evidence.sender_threads), sum(&evidence.receiver_threads)]
 }
 
-/// CPU time of the sides' threads per unit: `scale` says in which part of a second, `rate` the units per second.
+/// CPU time of the sides' threads per unit: `scale` says in which part of a second, `rates` the units per second of each.
 fn per_unit(
     names: [&str; 2],
     evidence: &WindowEvidence,
-    (scale, rate): (f64, f64),
+    (scale, rates): (f64, [f64; 2]),
     all: &mut Metrics,
 ) {
-    for (name, running) in names.into_iter().zip(running(evidence)) {
+    for ((name, running), rate) in names.into_iter().zip(running(evidence)).zip(rates) {
         if rate > 0.0 && running > 0.0 {
             all.insert(name.into(), running * scale / rate);
         }

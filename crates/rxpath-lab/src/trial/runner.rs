@@ -240,10 +240,7 @@ impl Trial<'_> {
     /// A client with answers counts both directions, so the lines of either side serve there.
     fn rate_lines(&self) -> Vec<Line> {
         let load = || self.load.intervals();
-        let own = match &self.serve {
-            Some(serve) => serve.intervals(),
-            None => load(),
-        };
+        let own = self.serve.as_ref().map_or_else(load, |serve| serve.intervals());
         let answered = self.config.variant.protocol().is_answered();
         let own = if own.is_empty() && answered { load() } else { own };
         if own.is_empty() { self.watcher.receiver() } else { own }
@@ -376,14 +373,10 @@ impl Trial<'_> {
     ) -> Result<Snapshot, LabError> {
         let rested = self.testbed.rest(REST_LIMIT, self.config.stop, empty)?;
         if rested.is_none() && !self.testbed.shared_with_others() {
-            let text = format!(
-                "counters still moved or packets still waited {} s {when}",
-                REST_LIMIT.as_secs()
-            );
-            let warning = Warning::new("counters-moving", text);
-            self.warnings.push(
-                warning.because("a queue did not run empty, or something in the lab went on"),
-            );
+            let limit_s = REST_LIMIT.as_secs();
+            let text = format!("counters still moved or packets still waited {limit_s} s {when}");
+            let why = "a queue did not run empty, or something in the lab went on";
+            self.warnings.push(Warning::new("counters-moving", text).because(why));
         }
         Ok(rested.unwrap_or_else(|| self.testbed.snapshot()))
     }

@@ -18,7 +18,7 @@ pub(super) fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence, all: &
     times(&raw.load.result, all);
     foreign_times(all);
     let names = ["client_cpu_us_per_request", "server_cpu_us_per_request"];
-    per_unit(names, evidence, (1e6, rps), all);
+    per_unit(names, evidence, (1e6, [rps; 2]), all);
     let WorkloadResult::HttpLoad(result) = &raw.load.result else { return };
     if let Some(asked) = result.target_rps.filter(|asked| *asked > 0.0) {
         all.insert("achieved_ratio".into(), rps / asked);

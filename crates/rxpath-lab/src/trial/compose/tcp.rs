@@ -123,7 +123,7 @@ fn stream(evidence: &WindowEvidence, raw: &Measurements, spans: &Spans, all: &mu
     let Some(bps) = own.or(theirs.iter().find_map(|name| all.get(*name).copied())) else { return };
     all.insert("delivered_bps".into(), bps);
     let names = ["sender_cpu_ns_per_kib", "receiver_cpu_ns_per_kib"];
-    per_unit(names, evidence, (1e9, bps / 8.0 / 1024.0), all);
+    per_unit(names, evidence, (1e9, [bps / 8.0 / 1024.0; 2]), all);
 }
 
 fn transactions(evidence: &WindowEvidence, raw: &Measurements, spans: &Spans, all: &mut Metrics) {
@@ -135,7 +135,7 @@ fn transactions(evidence: &WindowEvidence, raw: &Measurements, spans: &Spans, al
     let Some(tps) = per_second_of_the_client(raw, spans).or(foreign) else { return };
     all.insert("achieved_tps".into(), tps);
     let names = ["client_cpu_us_per_transaction", "server_cpu_us_per_transaction"];
-    per_unit(names, evidence, (1e6, tps), all);
+    per_unit(names, evidence, (1e6, [tps; 2]), all);
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use rxpath_record::ledger::{Balance, Figure, Ledger, LedgerInput, Reasoned, Rece
 use super::datagrams::{ledger_input, path};
 use super::delay;
 use super::receivers::{self, Whole};
-use super::{Composed, Spans, TrialSources, known, programs};
+use super::{Composed, Spans, TrialSources, known, per_unit, programs};
 use crate::output::Metrics;
 use crate::scenario::spec::Variant;
 use crate::trial::evidence::gather;
@@ -90,14 +90,8 @@ pub(super) fn metrics(evidence: &WindowEvidence, raw: &Measurements, all: &mut M
         all.insert("loss_least_ratio".into(), least);
         all.insert("loss_most_ratio".into(), most);
     }
-    let mut per_packet = |name: &str, running: f64, pps: f64| {
-        if pps > 0.0 && running > 0.0 {
-            all.insert(name.into(), running * 1e9 / pps);
-        }
-    };
-    let [sender, receiver] = super::running(evidence);
-    per_packet("receiver_cpu_ns_per_packet", receiver, evidence.delivered_pps);
-    per_packet("sender_cpu_ns_per_packet", sender, evidence.offered_pps);
+    let names = ["sender_cpu_ns_per_packet", "receiver_cpu_ns_per_packet"];
+    per_unit(names, evidence, (1e9, [evidence.offered_pps, evidence.delivered_pps]), all);
     if let Some(target) = evidence.target_pps.filter(|target| *target > 0.0) {
         all.insert("achieved_ratio".into(), evidence.offered_pps / target);
     }
