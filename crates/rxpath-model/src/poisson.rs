@@ -48,13 +48,14 @@ pub fn at(mean: f64, n: u64) -> f64 {
     (-stirling_error(n) - deviance(n, mean)).exp() / (std::f64::consts::TAU * n).sqrt()
 }
 
-/// The sum of `weight(distance) P(X = n + distance)` over distances 0, 1, ...; for `n` above the mean.
-fn falling_up(mean: f64, n: u64, weight: impl Fn(f64) -> f64) -> f64 {
-    let (mut term, mut sum, mut distance) = (at(mean, n), 0.0, 0.0);
+/// The sum of `weight(distance) term(distance)` over distances 0, 1, ...; each term is `ratio(distance)` times the one
+/// before.
+fn falling(first: f64, ratio: impl Fn(f64) -> f64, weight: impl Fn(f64) -> f64) -> f64 {
+    let (mut term, mut sum, mut distance) = (first, 0.0, 0.0);
     loop {
         let next = sum + weight(distance) * term;
         distance += 1.0;
-        term *= mean / (n as f64 + distance);
+        term *= ratio(distance);
         // The first weight may be 0; from then on no change means that nothing more can come.
         if (next <= sum && distance > 2.0) || term <= 0.0 {
             return next;
@@ -63,19 +64,14 @@ fn falling_up(mean: f64, n: u64, weight: impl Fn(f64) -> f64) -> f64 {
     }
 }
 
+/// The sum of `weight(distance) P(X = n + distance)` over distances 0, 1, ...; for `n` above the mean.
+fn falling_up(mean: f64, n: u64, weight: impl Fn(f64) -> f64) -> f64 {
+    falling(at(mean, n), |distance| mean / (n as f64 + distance), weight)
+}
+
 /// The sum of `weight(distance) P(X = n - distance)` over distances 0, 1, ..., n; for `n` below the mean.
 fn falling_down(mean: f64, n: u64, weight: impl Fn(f64) -> f64) -> f64 {
-    let (mut term, mut sum, mut distance) = (at(mean, n), 0.0, 0.0);
-    loop {
-        let next = sum + weight(distance) * term;
-        let left = n as f64 - distance;
-        distance += 1.0;
-        term *= left / mean;
-        if (next <= sum && distance > 2.0) || term <= 0.0 {
-            return next;
-        }
-        sum = next;
-    }
+    falling(at(mean, n), |distance| (n as f64 - (distance - 1.0)) / mean, weight)
 }
 
 /// P(X >= n).
