@@ -20,13 +20,8 @@ enum Kind<'a> {
         at: u128,
         step: u128,
     },
-    OnOff {
-        mean: f64,
-        on: f64,
-        off: f64,
-        until: f64,
-    },
-    Mmpp {
+    /// Of each state the packets per ns, and its mean time in ns.
+    Modulated {
         states: Vec<(f64, f64)>,
         state: usize,
         until: f64,
@@ -62,15 +57,16 @@ impl<'a> Source<'a> {
             (Law::OnOff { on, off }, _) => {
                 let (on, off) = (*on as f64, *off as f64);
                 // It starts in its steady state.
-                let is_on = random.random::<f64>() < on / (on + off);
-                let until = exponential(&mut random, if is_on { on } else { off });
-                Kind::OnOff { mean, on, off, until: if is_on { until } else { -until } }
+                let state = usize::from(random.random::<f64>() >= on / (on + off));
+                let states = vec![(1.0 / mean, on), (0.0, off)];
+                let until = exponential(&mut random, states[state].1);
+                Kind::Modulated { states, state, until }
             }
             (Law::Mmpp(states), _) => {
                 let states: Vec<(f64, f64)> =
-                    states.iter().map(|state| (state.rate_pps, state.mean_ns)).collect();
+                    states.iter().map(|state| (state.rate_pps / 1e9, state.mean_ns)).collect();
                 let until = exponential(&mut random, states[0].1);
-                Kind::Mmpp { states, state: 0, until }
+                Kind::Modulated { states, state: 0, until }
             }
             (Law::Tcp { window, rtt }, _) => Kind::Tcp(Stream::new(*window, *rtt, p.rate)),
             (Law::Trace { .. }, None) => Kind::Trace(Box::new(std::iter::empty())),
@@ -101,7 +97,7 @@ impl<'a> Source<'a> {
                 // To the nearest ns.
                 ((this + (1 << 31)) >> 32) as u64
             }
-            Kind::OnOff { .. } | Kind::Mmpp { .. } => self.modulated(),
+            Kind::Modulated { .. } => self.modulated(),
             Kind::Trace(trace) => match trace.next() {
                 Some(Ok(arrival)) => return arrival,
                 Some(Err(error)) => {
@@ -135,34 +131,19 @@ impl<'a> Source<'a> {
 
     /// A Poisson process whose rate depends on a state: what is left of a gap goes on in the next state.
     fn modulated(&mut self) -> u64 {
+        let Kind::Modulated { states, state, until } = &mut self.kind else { return NEVER };
         let mut need = exponential(&mut self.random, 1.0);
         loop {
-            let (rate, until) = match &self.kind {
-                Kind::OnOff { mean, until, .. } if *until > 0.0 => (1.0 / mean, *until),
-                Kind::OnOff { until, .. } => (0.0, -until),
-                Kind::Mmpp { states, state, until } => (states[*state].0 / 1e9, *until),
-                _ => return NEVER,
-            };
-            let left = (until - self.clock) * rate;
+            let rate = states[*state].0;
+            let left = (*until - self.clock) * rate;
             if need <= left {
                 self.clock += need / rate;
                 return self.clock as u64;
             }
             need -= left;
-            self.clock = until;
-            let random = &mut self.random;
-            match &mut self.kind {
-                Kind::OnOff { on, off, until, .. } => {
-                    let next = if *until > 0.0 { *off } else { *on };
-                    let end = self.clock + exponential(random, next);
-                    *until = if *until > 0.0 { -end } else { end };
-                }
-                Kind::Mmpp { states, state, until } => {
-                    *state = (*state + 1) % states.len();
-                    *until = self.clock + exponential(random, states[*state].1);
-                }
-                _ => {}
-            }
+            self.clock = *until;
+            *state = (*state + 1) % states.len();
+            *until = self.clock + exponential(&mut self.random, states[*state].1);
         }
     }
 }
