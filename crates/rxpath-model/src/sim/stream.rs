@@ -11,8 +11,9 @@ use super::slots::NEVER;
 /// Initial window, RFC 6928.
 const INITIAL: f64 = 10.0;
 
+/// What became of a packet.
 #[derive(Clone, Copy, Debug)]
-enum News {
+pub(super) enum News {
     /// Queued at the socket.
     Acknowledged,
     /// Read by the application: the window moves on.
@@ -71,16 +72,9 @@ impl Stream {
         at.round() as u64
     }
 
-    pub(super) fn queued(&mut self, now: u64) {
-        self.news.push_back((now + self.rtt, News::Acknowledged));
-    }
-
-    pub(super) fn read(&mut self, now: u64) {
-        self.news.push_back((now + self.rtt, News::Read));
-    }
-
-    pub(super) fn dropped(&mut self, now: u64) {
-        self.news.push_back((now + self.rtt, News::Lost));
+    /// The sender will hear it a round trip later.
+    pub(super) fn tell(&mut self, now: u64, news: News) {
+        self.news.push_back((now + self.rtt, news));
     }
 
     /// When the sender hears next.

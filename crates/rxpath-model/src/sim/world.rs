@@ -17,6 +17,7 @@ use super::socket::Socket;
 use super::softirq::Queue;
 use super::stage::Packet;
 use super::steer::Steering;
+use super::stream::News;
 use super::tally::{Mark, Tally};
 use super::thread::Thread;
 use super::trace::Arrival;
@@ -202,8 +203,17 @@ impl<'a> World<'a> {
         }
     }
 
+    /// The sender of a stream will hear what happened to one of its packets.
+    #[inline]
+    pub(super) fn tell(&mut self, news: News) {
+        if let Some(stream) = self.source.stream() {
+            stream.tell(self.now, news);
+            self.listen();
+        }
+    }
+
     /// The sender will hear of what happened to its packets.
-    pub(super) fn listen(&mut self) {
+    fn listen(&mut self) {
         if let Some(hears) = self.source.stream().map(|stream| stream.hears()) {
             self.set_clock(Clock::News, hears);
         }
@@ -227,11 +237,7 @@ impl<'a> World<'a> {
     #[inline]
     pub(super) fn lost(&mut self) {
         self.tally.lost += 1;
-        let now = self.now;
-        if let Some(stream) = self.source.stream() {
-            stream.dropped(now);
-            self.listen();
-        }
+        self.tell(News::Lost);
     }
 
     /// Packets that came and have neither left nor been dropped.

@@ -3,6 +3,7 @@
 use super::World;
 use crate::sim::parameters::Release;
 use crate::sim::stage::Packet;
+use crate::sim::stream::News;
 
 impl World<'_> {
     /// A packet reaches its socket after `spent` ns of softirq time.
@@ -25,10 +26,7 @@ impl World<'_> {
         if asleep {
             self.wake_reader(s);
         }
-        if let Some(stream) = self.source.stream() {
-            stream.queued(now);
-            self.listen();
-        }
+        self.tell(News::Acknowledged);
     }
 
     /// The reader takes a packet.

@@ -5,6 +5,7 @@ use crate::sim::arrivals::exponential;
 use crate::sim::cpu::Level;
 use crate::sim::slots::NEVER;
 use crate::sim::softirq::By;
+use crate::sim::stream::News;
 use crate::sim::thread::{Role, State};
 
 impl World<'_> {
@@ -115,10 +116,7 @@ impl World<'_> {
         self.tally.delivered += 1;
         self.tally.socket_times.record(now - packet.entered);
         self.tally.total_times.record(now - packet.arrived);
-        if let Some(stream) = self.source.stream() {
-            stream.read(now);
-            self.listen();
-        }
+        self.tell(News::Read);
     }
 
     /// A packet has come for a sleeping reader of the socket.
