@@ -59,8 +59,7 @@ impl Problem {
 const LARGEST: f64 = 1e18;
 
 /// From where on a number is in range.
-#[derive(Clone, Copy, Debug)]
-pub enum Least {
+enum Least {
     /// 0 and more.
     Zero,
     /// More than 0.
@@ -89,24 +88,19 @@ impl<'a> Inputs<'a> {
         self.map.contains_key(name)
     }
 
-    /// A number, at most 1e18.
-    pub fn number(&self, name: &str, least: Least) -> Result<f64, Problem> {
-        number(name, self.value(name)?, least)
-    }
-
-    /// A number above 0.
+    /// A number above 0, at most 1e18.
     pub fn positive(&self, name: &str) -> Result<f64, Problem> {
-        self.number(name, Least::Positive)
+        number(name, self.value(name)?, Least::Positive)
     }
 
-    /// A number of 0 or more.
+    /// A number of 0 or more, at most 1e18.
     pub fn not_negative(&self, name: &str) -> Result<f64, Problem> {
-        self.number(name, Least::Zero)
+        number(name, self.value(name)?, Least::Zero)
     }
 
-    /// The number, or `default` when the case has none.
-    pub fn or(&self, name: &str, least: Least, default: f64) -> Result<f64, Problem> {
-        if self.has(name) { self.number(name, least) } else { Ok(default) }
+    /// A number of 0 or more, or `default` when the case has none.
+    pub fn or(&self, name: &str, default: f64) -> Result<f64, Problem> {
+        if self.has(name) { self.not_negative(name) } else { Ok(default) }
     }
 
     /// A whole number within the range; `64.0` is one too.
@@ -118,6 +112,11 @@ impl<'a> Inputs<'a> {
     pub fn list(&self, name: &str) -> Result<&'a [Value], Problem> {
         let list = self.value(name)?.as_array();
         list.map(Vec::as_slice).ok_or_else(|| Problem::bad(name, "it is not a list"))
+    }
+
+    /// A list of numbers of 0 or more.
+    pub fn numbers(&self, name: &str) -> Result<Vec<f64>, Problem> {
+        self.list(name)?.iter().map(|item| number(name, item, Least::Zero)).collect()
     }
 
     /// A list of objects.
@@ -137,7 +136,7 @@ impl<'a> Inputs<'a> {
 }
 
 /// A number in range.
-pub fn number(name: &str, value: &Value, least: Least) -> Result<f64, Problem> {
+fn number(name: &str, value: &Value, least: Least) -> Result<f64, Problem> {
     let number = value.as_f64().ok_or_else(|| Problem::bad(name, "it is not a number"))?;
     let (fits, wanted) = match least {
         Least::Zero => (number >= 0.0, "0 or more"),

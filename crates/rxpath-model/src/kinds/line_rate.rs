@@ -2,11 +2,10 @@
 //!
 //! **Source** IEEE 802.3: each frame (with its FCS) also takes 8 bytes of preamble and 12 bytes of gap.
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
-use crate::inputs::{Inputs, Least, Outputs, Problem, number};
+use crate::inputs::{Inputs, Outputs, Problem};
 use crate::kinds::CaseKind;
-use crate::kinds::token_cbr::stalls_ms;
 
 /// The kind.
 pub const KIND: CaseKind =
@@ -26,9 +25,7 @@ fn descriptors(rate_bps: f64, frame_bytes: f64, stall_ms: f64) -> u64 {
 }
 
 fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
-    let ring = |value: &Value| number("ring", value, Least::Zero);
-    let rings: Vec<f64> = inputs.list("ring")?.iter().map(ring).collect::<Result<_, _>>()?;
-    let stalls = stalls_ms(inputs)?;
+    let (rings, stalls) = (inputs.numbers("ring")?, inputs.numbers("stall_ms")?);
     let mut outputs = Outputs::default();
     for link in inputs.objects("rates")? {
         let (bits, frame) = (link.positive("rate_bps")?, link.positive("frame_bytes")?);

@@ -4,9 +4,9 @@
 //! 1997. Fluid; assumes constant costs. Where ksoftirqd holds inline softirqs back (Linux 4.9 to 6.4), or with NAPI
 //! threads, the application keeps its share `w` of the CPU and the loss moves to the ring.
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
-use crate::inputs::{Inputs, Least, Outputs, Problem, number};
+use crate::inputs::{Inputs, Outputs, Problem};
 use crate::kinds::CaseKind;
 
 /// The kind.
@@ -54,11 +54,8 @@ fn rates(inputs: &Inputs) -> Result<Vec<f64>, Problem> {
     let Some(name) = ["rates", "rates_pps", "lam"].into_iter().find(|name| inputs.has(name)) else {
         return Ok(RATES_PPS.to_vec());
     };
-    let each = |value: &Value| number(name, value, Least::Zero);
-    match inputs.value(name)? {
-        Value::Array(list) => list.iter().map(each).collect(),
-        single => Ok(vec![each(single)?]),
-    }
+    let is_list = inputs.value(name)?.is_array();
+    if is_list { inputs.numbers(name) } else { Ok(vec![inputs.not_negative(name)?]) }
 }
 
 fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
@@ -66,7 +63,7 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
         softirq_s: inputs.positive("c_s_us")? / 1e6,
         reader_s: inputs.positive("c_a_us")? / 1e6,
     };
-    let share = inputs.or("w", Least::Zero, 0.5)?;
+    let share = inputs.or("w", 0.5)?;
     if share > 1.0 {
         return Err(Problem::bad("w", "a share is at most 1"));
     }

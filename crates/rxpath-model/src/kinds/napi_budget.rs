@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use crate::inputs::{Code, Inputs, Least, Outputs, Problem, number, whole};
+use crate::inputs::{Code, Inputs, Outputs, Problem, whole};
 use crate::kinds::CaseKind;
 
 /// The kind.
@@ -80,8 +80,7 @@ pub fn walk(rings: &[u64]) -> SoftirqPasses {
 fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let each = |value: &Value| whole("rings", value, 0..=1_000_000_000_000);
     let rings: Vec<u64> = inputs.list("rings")?.iter().map(each).collect::<Result<_, _>>()?;
-    let poll = number("c_poll_us", inputs.value("c_poll_us")?, Least::Zero)?;
-    let packet = number("c_pkt_us", inputs.value("c_pkt_us")?, Least::Zero)?;
+    let (poll, packet) = (inputs.not_negative("c_poll_us")?, inputs.not_negative("c_pkt_us")?);
     let polls: u64 = rings.iter().map(|ring| ring / WEIGHT + 1).sum();
     if polls > MOST_POLLS {
         return Err(Problem::new(

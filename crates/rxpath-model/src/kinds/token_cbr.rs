@@ -3,9 +3,7 @@
 //! The published token bucket (Wu, Crawford, Bowden, Computer Communications 30, 2007): no drop in a starvation of
 //! `tau` exactly when `D >= ceil(R tau)`. With a refill at `R_r < R` the ring lasts `D/(R - R_r)`.
 
-use serde_json::Value;
-
-use crate::inputs::{Code, Inputs, Least, Outputs, Problem, number};
+use crate::inputs::{Code, Inputs, Outputs, Problem};
 use crate::kinds::CaseKind;
 
 /// The kind.
@@ -22,16 +20,11 @@ pub fn descriptors(rate: f64, stall_ms: f64) -> u64 {
     (rate * stall_ms / 1e3).ceil() as u64
 }
 
-/// The starvations that a case asks for.
-pub fn stalls_ms(inputs: &Inputs) -> Result<Vec<f64>, Problem> {
-    let each = |value: &Value| number("stall_ms", value, Least::Zero);
-    inputs.list("stall_ms")?.iter().map(each).collect()
-}
-
 fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let (rate, ring) = (inputs.positive("R")?, inputs.not_negative("D")?);
-    let refill = inputs.or("R_r", Least::Zero, 0.0)?;
-    let stalls = if inputs.has("stall_ms") { stalls_ms(inputs)? } else { STALLS_MS.to_vec() };
+    let refill = inputs.or("R_r", 0.0)?;
+    let given = inputs.has("stall_ms");
+    let stalls = if given { inputs.numbers("stall_ms")? } else { STALLS_MS.to_vec() };
     let outputs = if refill < rate {
         Outputs::default().with("t_fill_ms", ring / (rate - refill) * 1e3)
     } else {
