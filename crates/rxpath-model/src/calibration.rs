@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::sim::values::find;
+use crate::sim::values::{bad, find};
 use crate::sim::{ParameterError, Values};
 
 pub mod fit;
@@ -110,10 +110,8 @@ impl Calibration {
     pub fn apply(&self, values: &mut Values) -> Result<(), ParameterError> {
         for (key, estimate) in &self.parameters {
             if !(estimate.value.is_finite() && estimate.value >= 0.0) {
-                return Err(ParameterError::Value {
-                    key: key.chars().take(80).collect(),
-                    why: format!("is {}, and must be a number of 0 or more", estimate.value),
-                });
+                let why = format!("is {}, and must be a number of 0 or more", estimate.value);
+                return Err(bad(key, why));
             }
             // Facts about the measurement that the simulator does not need stand among the parameters, too.
             if find(key).is_none() {

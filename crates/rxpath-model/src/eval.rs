@@ -12,28 +12,14 @@ use thiserror::Error;
 use crate::inputs::{Inputs, Problem};
 use crate::kinds;
 
-/// A text that is no file of cases at all.
+/// A text that is no file of cases at all: what is wrong, where, and what would be right.
 #[derive(Debug, Error)]
-pub enum FileError {
-    /// Not JSON.
-    #[error("line {line}, column {column}: not JSON: {why}")]
-    NotJson {
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        /// What the parser met.
-        why: String,
-    },
-    /// JSON of another shape.
-    #[error(
-        "no list `cases`; a cases file is {{\"cases\":[{{\"id\":..., \"kind\":..., \"inputs\":{{...}}}}]}}"
-    )]
-    NoCases,
-    /// Nothing to compute: a file that was cut or made by mistake.
-    #[error("the list `cases` is empty")]
-    Empty,
-}
+#[error("{0}")]
+pub struct FileError(String);
+
+/// What is wrong with JSON of another shape.
+const NO_CASES: &str =
+    r#"no list `cases`; a cases file is {"cases":[{"id":..., "kind":..., "inputs":{...}}]}"#;
 
 /// One case with what came out of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -63,14 +49,15 @@ impl Evaluated {
 
 /// Evaluates every case of the text of a file.
 pub fn evaluate(text: &str) -> Result<Evaluated, FileError> {
-    let file: Value = serde_json::from_str(text).map_err(|error| FileError::NotJson {
-        line: error.line(),
-        column: error.column(),
-        why: reason(&error),
+    let file: Value = serde_json::from_str(text).map_err(|error| {
+        let (line, column, why) = (error.line(), error.column(), reason(&error));
+        FileError(format!("line {line}, column {column}: not JSON: {why}"))
     })?;
-    let cases = file.get("cases").and_then(Value::as_array).ok_or(FileError::NoCases)?;
+    let cases = file.get("cases").and_then(Value::as_array);
+    let cases = cases.ok_or_else(|| FileError(NO_CASES.into()))?;
     if cases.is_empty() {
-        return Err(FileError::Empty);
+        // A file that was cut or made by mistake.
+        return Err(FileError("the list `cases` is empty".into()));
     }
     let mut evaluated: Vec<EvaluatedCase> = Vec::with_capacity(cases.len());
     let mut places = HashMap::new();

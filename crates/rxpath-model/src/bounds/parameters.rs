@@ -7,38 +7,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::kinds::napi_budget::{BUDGET, WEIGHT};
 use crate::kinds::socket_capacity::{capacity, estimated_truesize};
 
 /// 65,535 less the headers of IPv4 and UDP (RFC 791, RFC 768).
 const LARGEST_DATAGRAM: u64 = 65_507;
 
-/// `NAPI_POLL_WEIGHT` (include/linux/netdevice.h).
-const WEIGHT: u64 = 64;
-/// Default of `net.core.netdev_budget`.
-const BUDGET: u64 = 300;
 /// Default of `net.core.rmem_default` on 64-bit kernels.
 const RCVBUF: u64 = 212_992;
 /// Default of `net.core.netdev_max_backlog`.
 const BACKLOG: u64 = 1000;
 
-/// Parameters that cannot be.
+/// Parameters that cannot be: the parser's words with the place, or the parameter, what is wrong and what would be right.
 #[derive(Debug, Error)]
-pub enum BadParameters {
-    /// The file is not the TOML that is read.
-    #[error("{why}")]
-    File {
-        /// The parser's words, with the place.
-        why: String,
-    },
-    /// A value out of its range or against another.
-    #[error("`{name}` {why}")]
-    Value {
-        /// The parameter.
-        name: &'static str,
-        /// What is wrong and what would be right.
-        why: String,
-    },
-}
+#[error("{0}")]
+pub struct BadParameters(String);
 
 /// What is known about host and load: keys of a file, and options of `rxpath model bounds`. Everything is optional; bounds
 /// that need more are named.
@@ -164,9 +147,8 @@ pub struct Parameters {
 impl Parameters {
     /// Reads a TOML file's text.
     pub fn from_toml(text: &str) -> Result<Self, BadParameters> {
-        toml::from_str(text).map_err(|error: toml::de::Error| BadParameters::File {
-            why: one_line(&error.to_string()),
-        })
+        toml::from_str(text)
+            .map_err(|error: toml::de::Error| BadParameters(one_line(&error.to_string())))
     }
 
     /// These, and from the file what they leave open.
@@ -188,7 +170,7 @@ impl Parameters {
 
     /// Refuses what is out of range or contradicts itself.
     pub fn check(&self) -> Result<(), BadParameters> {
-        let bad = |name, why: &str| Err(BadParameters::Value { name, why: why.to_owned() });
+        let bad = |name: &str, why: &str| Err(BadParameters(format!("`{name}` {why}")));
         let shares = [
             ("share", self.share),
             ("softirq_share", self.softirq_share),
@@ -292,11 +274,15 @@ impl Parameters {
         Some((places, (places * 3 / 4).max(1)))
     }
 
+    /// Softirq seconds per poll.
+    pub(super) fn poll_s(&self) -> f64 {
+        self.poll_ns.unwrap_or_default().as_secs_f64()
+    }
+
     /// Packets/s of one queue when every poll is full and no interrupt is needed.
     pub(super) fn ring_rate(&self) -> Option<f64> {
         let (weight, packet) = (self.weight() as f64, self.packet_ns?.as_secs_f64());
-        let poll = self.poll_ns.unwrap_or_default().as_secs_f64();
-        Some(self.softirq_share.unwrap_or(1.0) * weight / (poll + weight * packet))
+        Some(self.softirq_share.unwrap_or(1.0) * weight / (self.poll_s() + weight * packet))
     }
 
     /// Packets/s that RPS's target CPU takes from its backlog.
@@ -307,9 +293,8 @@ impl Parameters {
     /// Softirq seconds per packet at the batch of the offered rate, interrupt included.
     pub(super) fn softirq_cost(&self) -> Option<f64> {
         let each = self.packet_ns?.as_secs_f64();
-        let poll = self.poll_ns.unwrap_or_default().as_secs_f64();
         let irq = self.irq_ns.unwrap_or_default().as_secs_f64();
-        Some(each + (poll + irq) / self.batch.unwrap_or(1.0))
+        Some(each + (self.poll_s() + irq) / self.batch.unwrap_or(1.0))
     }
 
     /// Packets/s that reach the socket.

@@ -1,6 +1,6 @@
 //! Softirq passes: how many packets before ksoftirqd, and when `time_squeeze` can count at all.
 
-use super::{Bound, Law, Parameters, ring, seconds};
+use super::{Bound, Law, Parameters, seconds};
 use crate::kinds::napi_budget::RESTARTS;
 
 pub(super) const LAW: Law = Law { name: "softirq_passes", needs: &["napis"], compute };
@@ -28,7 +28,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
     .count("before_ksoftirqd_packets", packets * RESTARTS as u64)
     .flag("budget_ends_pass", squeezes);
     if let Some(packet) = p.packet_ns {
-        let pass = polls as f64 * ring::poll_s(p) + packets as f64 * packet.as_secs_f64();
+        let pass = polls as f64 * p.poll_s() + packets as f64 * packet.as_secs_f64();
         sentence += &format!("; a pass lasts {}", seconds(pass));
         bound = bound.with("pass_s", pass);
     }

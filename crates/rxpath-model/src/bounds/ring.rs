@@ -1,7 +1,7 @@
 //! The ring and the RPS backlog: their drain rate and required size.
 
+use rxpath_core::ItemCount;
 use rxpath_core::number::si;
-use rxpath_core::{ItemCount, Nanos};
 
 use super::{Bound, Law, Parameters, percent, seconds, whole_up};
 
@@ -110,9 +110,4 @@ fn backlog(p: &Parameters) -> Option<Bound> {
     } else {
         bound
     })
-}
-
-/// Used by the pass bound for its cost of a poll.
-pub(super) fn poll_s(p: &Parameters) -> f64 {
-    p.poll_ns.unwrap_or(Nanos(0)).as_secs_f64()
 }

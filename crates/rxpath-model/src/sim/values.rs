@@ -10,48 +10,17 @@ use super::given::Values;
 use super::keys::{self, ParameterKey, Sort};
 use super::parameters::KEYS;
 
-/// Parameters that cannot be simulated.
+/// Parameters that cannot be simulated: the parser's words with the place, or the parameter, what is wrong and what would
+/// be right.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ParameterError {
-    /// The file is not TOML.
-    #[error("{why}")]
-    File {
-        /// The parser's words, with the place.
-        why: String,
-    },
-    /// No parameter has this name.
-    #[error("`{key}` is not a parameter{near}; docs/reference/simulator.md lists all parameters")]
-    Unknown {
-        /// What was given.
-        key: String,
-        /// `: did you mean …?`, when something is near.
-        near: String,
-    },
-    /// A value of the wrong sort, out of its range, or against another.
-    #[error("`{key}` {why}")]
-    Value {
-        /// The parameter.
-        key: String,
-        /// What is wrong and what would be right.
-        why: String,
-    },
-    /// A parameter without which nothing can be said.
-    #[error("`{key}` is missing: {what} ({unit})")]
-    Missing {
-        /// The parameter.
-        key: &'static str,
-        /// What it means.
-        what: &'static str,
-        /// Its unit.
-        unit: String,
-    },
-}
+#[error("{0}")]
+pub struct ParameterError(String);
 
 impl Values {
     /// Reads a TOML file's text.
     pub fn from_toml(text: &str) -> Result<Self, ParameterError> {
         let table: toml::Table = toml::from_str(text).map_err(|error: toml::de::Error| {
-            ParameterError::File { why: crate::bounds::parameters::one_line(&error.to_string()) }
+            ParameterError(crate::bounds::parameters::one_line(&error.to_string()))
         })?;
         let mut values = Self::default();
         for (name, value) in &table {
@@ -90,9 +59,7 @@ impl Values {
     /// The same, of a key without which nothing can be said.
     pub(super) fn needed<T: DeserializeOwned>(&self, name: &str) -> Result<T, ParameterError> {
         self.value(name).ok_or_else(|| match find(name) {
-            Some(key) => {
-                ParameterError::Missing { key: key.name, what: key.what, unit: key.unit() }
-            }
+            Some(key) => bad(name, format!("is missing: {} ({})", key.what, key.unit())),
             None => unknown(name),
         })
     }
@@ -105,7 +72,7 @@ impl Values {
     pub(super) fn typed<T: DeserializeOwned>(&self) -> Result<T, ParameterError> {
         let all = KEYS.iter().filter_map(|key| Some((key.name.to_owned(), self.get(key.name)?)));
         serde_json::from_value(Json::Object(all.collect()))
-            .map_err(|error| ParameterError::File { why: error.to_string() })
+            .map_err(|error| ParameterError(error.to_string()))
     }
 
     fn insert(&mut self, name: &str, value: &toml::Value) -> Result<(), ParameterError> {
@@ -139,8 +106,9 @@ fn as_toml(text: &str) -> toml::Value {
         .unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }
 
-fn bad(key: &str, why: String) -> ParameterError {
-    ParameterError::Value { key: key.chars().take(80).collect(), why }
+/// What is wrong with the value of `key`, or that there is none.
+pub(crate) fn bad(key: &str, why: String) -> ParameterError {
+    ParameterError(format!("`{}` {why}", key.chars().take(80).collect::<String>()))
 }
 
 fn unknown(name: &str) -> ParameterError {
@@ -152,10 +120,9 @@ fn unknown(name: &str) -> ParameterError {
                 known.rsplit('.').next().is_some_and(|known| known.starts_with(start))
             }))
     });
-    ParameterError::Unknown {
-        key: name.chars().take(80).collect(),
-        near: near.map_or_else(String::new, |near| format!(": did you mean `{near}`?")),
-    }
+    let near = near.map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
+    let why = format!("is not a parameter{near}; docs/reference/simulator.md lists all parameters");
+    bad(name, why)
 }
 
 /// The value in the key's base unit, if it is of the key's sort and in its range.

@@ -3,7 +3,7 @@
 use super::{Law, Parameters, Release};
 use crate::kinds::socket_capacity::{capacity, estimated_truesize};
 use crate::sim::given::Values;
-use crate::sim::values::ParameterError;
+use crate::sim::values::{self, ParameterError};
 
 /// The most packets that one simulation may offer: about 20 minutes of computing.
 const MOST_PACKETS: f64 = 1e10;
@@ -52,7 +52,7 @@ impl Parameters {
     }
 
     fn check(&self) -> Result<(), ParameterError> {
-        let bad = |key: &str, why: String| Err(ParameterError::Value { key: key.into(), why });
+        let bad = |key: &str, why: String| Err(values::bad(key, why));
         if self.stall >= self.period && self.stall > 0 {
             return bad(
                 "reader.period",
@@ -103,7 +103,7 @@ impl Parameters {
     }
 
     fn check_rates(&self) -> Result<(), ParameterError> {
-        let bad = |key: &str, why: String| Err(ParameterError::Value { key: key.into(), why });
+        let bad = |key: &str, why: String| Err(values::bad(key, why));
         let seconds = self.duration as f64 / 1e9;
         let fastest = match &self.law {
             Law::Mmpp(states) => states.iter().map(|state| state.rate_pps).fold(0.0, f64::max),
