@@ -82,7 +82,11 @@ impl Pace {
             fraction: (first % rate) as u64,
             step_ns,
             step_fraction: (step % rate) as u64,
-            spin_only: spins(pacing, step_ns),
+            spin_only: match pacing {
+                Pacing::Spin => true,
+                Pacing::Sleep => false,
+                Pacing::Auto => step_ns < SPIN_BELOW_NS,
+            },
             wake_early_ns: if pacing == Pacing::Sleep { 0 } else { WAKE_EARLY_NS },
         }
     }
@@ -150,27 +154,15 @@ impl Pace {
     }
 }
 
-fn spins(pacing: Pacing, step_ns: u64) -> bool {
-    match pacing {
-        Pacing::Spin => true,
-        Pacing::Sleep => false,
-        Pacing::Auto => step_ns < SPIN_BELOW_NS,
-    }
-}
-
 /// What the settings say about it.
 pub(crate) fn describe(pacing: Pacing, share: Share) -> String {
-    let step_ns = (SECOND_NS * u128::from(share.each * share.threads)
-        / u128::from(share.rate_per_s.max(1))) as u64;
-    if spins(pacing, step_ns) {
-        return format!("spin ({step_ns} ns between a thread's sends)");
-    }
-    if pacing == Pacing::Sleep {
-        return format!("sleep ({step_ns} ns between a thread's sends)");
-    }
-    format!(
-        "sleep, then spin for the last {WAKE_EARLY_NS} ns ({step_ns} ns between a thread's sends)"
-    )
+    let Pace { step_ns, spin_only, wake_early_ns, .. } = Pace::new(0, share, pacing);
+    let how = match wake_early_ns {
+        _ if spin_only => "spin".to_owned(),
+        0 => "sleep".to_owned(),
+        _ => format!("sleep, then spin for the last {wake_early_ns} ns"),
+    };
+    format!("{how} ({step_ns} ns between a thread's sends)")
 }
 
 /// Waits until the start is known and there; `None` when the stop comes first.
