@@ -16,30 +16,34 @@ pub struct ReaderStall {
 }
 
 /// The stalls of one worker.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Stalls {
     stall: Option<ReaderStall>,
     next_ns: u64,
+    /// The longest pause of the worker.
+    pub(crate) longest_ns: u64,
 }
 
 impl Stalls {
     pub(crate) fn new(stall: Option<ReaderStall>) -> Self {
-        Self { stall, next_ns: 0 }
+        Self { stall, ..Self::default() }
     }
 
-    /// Sleeps when a stall is due, no longer than until the stop; returns for how long.
+    /// Sleeps when a stall is due, no longer than until the stop.
     #[inline]
-    pub(crate) fn sleep(&mut self, shared: &Shared) -> u64 {
-        self.stall.map_or(0, |stall| self.sleep_if_due(stall, shared))
+    pub(crate) fn sleep(&mut self, shared: &Shared) {
+        if let Some(stall) = self.stall {
+            self.sleep_if_due(stall, shared);
+        }
     }
 
-    fn sleep_if_due(&mut self, stall: ReaderStall, shared: &Shared) -> u64 {
+    fn sleep_if_due(&mut self, stall: ReaderStall, shared: &Shared) {
         let now = clock::now_ns();
         if self.next_ns == 0 {
             self.next_ns = now + stall.every_ns;
         }
         if now < self.next_ns {
-            return 0;
+            return;
         }
         let until = now + stall.sleep_ns;
         while clock::now_ns() < until && !shared.is_stopped() {
@@ -47,6 +51,6 @@ impl Stalls {
         }
         let back = clock::now_ns();
         self.next_ns = back + stall.every_ns.saturating_sub(stall.sleep_ns);
-        back - now
+        self.longest_ns = self.longest_ns.max(back - now);
     }
 }

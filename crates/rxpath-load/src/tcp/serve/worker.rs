@@ -80,7 +80,6 @@ struct Worker<'a> {
     /// When the listener is looked at again; 0 = it is being looked at.
     resting_until_ns: u64,
     stalls: Stalls,
-    longest_away_ns: u64,
     only: OnlyConnection,
 }
 
@@ -102,7 +101,6 @@ impl<'a> Worker<'a> {
             next_sweep_ns: 0,
             resting_until_ns: 0,
             stalls: Stalls::new(plan.options.stall),
-            longest_away_ns: 0,
             only: OnlyConnection::default(),
         };
         worker.listen(true)?;
@@ -141,7 +139,7 @@ impl<'a> Worker<'a> {
                 }
             }
             self.serve_by_blocking(&events[..n])?;
-            self.longest_away_ns = self.longest_away_ns.max(self.stalls.sleep(self.start.shared));
+            self.stalls.sleep(self.start.shared);
             if now_ns >= self.next_sweep_ns {
                 self.sweep(now_ns)?;
             }
@@ -348,7 +346,7 @@ impl<'a> Worker<'a> {
     }
 
     fn report(self) -> Report {
-        let longest_away_us = self.longest_away_ns as f64 / 1e3;
+        let longest_away_us = self.stalls.longest_ns as f64 / 1e3;
         let thread = ThreadResult { longest_away_us, ..ThreadResult::of(self.usage, self.tally) };
         Report { thread, _open: self.connections }
     }

@@ -65,13 +65,10 @@ struct Reader<'a> {
     tally: &'a Tally,
     usage: UsageMeter,
     batch: RecvBatch,
-    meter: Meter,
     ancillary: bool,
-    truncated: u64,
-    reads: u64,
     truesize: Truesize,
     stalls: Stalls,
-    longest_away_ns: u64,
+    report: Report,
     /// Naps in a row without a datagram.
     idle_naps: u32,
 }
@@ -79,19 +76,17 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(plan: &'a Plan, start: &'a Start<'a>) -> Self {
         let ancillary = plan.options.gro || plan.options.stamps;
+        let meter = Meter::new(plan.options.work_ns, &plan.options.sender_clocks);
         Self {
             plan,
             start,
             tally: start.tally,
             usage: UsageMeter::new(start.cpu),
             batch: RecvBatch::new(plan.options.batch, plan.buffer_bytes, ancillary),
-            meter: Meter::new(plan.options.work_ns, &plan.options.sender_clocks),
             ancillary,
-            truncated: 0,
-            reads: 0,
             truesize: Truesize::new(plan.alone),
             stalls: Stalls::new(plan.options.stall),
-            longest_away_ns: 0,
+            report: Report { meter, ..Report::default() },
             idle_naps: 0,
         }
     }
@@ -114,7 +109,7 @@ impl<'a> Reader<'a> {
             if let (Some(nap_ns), true) = (nap_ns, emptied) {
                 self.nap(nap_ns);
             }
-            self.longest_away_ns = self.longest_away_ns.max(self.stalls.sleep(self.start.shared));
+            self.stalls.sleep(self.start.shared);
         }
         Ok(())
     }
@@ -163,8 +158,8 @@ impl<'a> Reader<'a> {
         } else {
             self.take_plain(n, now_ns)
         };
-        self.meter.flush(now_ns);
-        self.reads += n as u64;
+        self.report.meter.flush(now_ns);
+        self.report.reads += n as u64;
         let tally = self.tally;
         tally.units.add(packets);
         tally.received_bytes.add(bytes);
@@ -178,8 +173,8 @@ impl<'a> Reader<'a> {
         for i in 0..n {
             let (len, data) = (self.batch.len(i), self.batch.data(i));
             bytes += len as u64;
-            self.truncated += u64::from(data.len() < len);
-            self.meter.datagram(data, now_ns);
+            self.report.truncated += u64::from(data.len() < len);
+            self.report.meter.datagram(data, now_ns);
         }
         (n as u64, bytes)
     }
@@ -188,23 +183,24 @@ impl<'a> Reader<'a> {
     fn take_aggregates(&mut self, n: usize, now_ns: u64) -> (u64, u64) {
         let realtime_ns = if self.plan.options.stamps { clock::realtime_ns() } else { 0 };
         let (mut packets, mut bytes) = (0, 0);
+        let Report { meter, truncated, .. } = &mut self.report;
         for i in 0..n {
             let found = self.batch.ancillary(i);
             let (len, data) = (self.batch.len(i), self.batch.data(i));
             bytes += len as u64;
-            self.truncated += u64::from(data.len() < len);
+            *truncated += u64::from(data.len() < len);
             let mut segments = 1;
             if found.segment_bytes == 0 || len <= found.segment_bytes {
-                self.meter.datagram(data, now_ns);
+                meter.datagram(data, now_ns);
             } else {
                 segments = len.div_ceil(found.segment_bytes) as u64;
                 for payload in data.chunks(found.segment_bytes) {
-                    self.meter.datagram(payload, now_ns);
+                    meter.datagram(payload, now_ns);
                 }
             }
             packets += segments;
             if found.stamp_ns > 0 {
-                self.meter.wait.record_n(realtime_ns.saturating_sub(found.stamp_ns), segments);
+                meter.wait.record_n(realtime_ns.saturating_sub(found.stamp_ns), segments);
             }
         }
         (packets, bytes)
@@ -215,18 +211,12 @@ impl<'a> Reader<'a> {
     fn nap(&mut self, nap_ns: u64) {
         let now = clock::now_ns();
         clock::sleep_until(now + nap_ns);
-        self.longest_away_ns = self.longest_away_ns.max(clock::now_ns() - now);
+        self.stalls.longest_ns = self.stalls.longest_ns.max(clock::now_ns() - now);
     }
 
     fn report(self) -> Report {
-        Report {
-            thread: ThreadResult::of_reader(self.usage, self.tally, self.longest_away_ns),
-            meter: self.meter,
-            truncated: self.truncated,
-            reads: self.reads,
-            truesize: self.truesize.bytes(),
-            xdp: Statistics::default(),
-        }
+        let thread = ThreadResult::of_reader(self.usage, self.tally, self.stalls.longest_ns);
+        Report { thread, truesize: self.truesize.bytes(), ..self.report }
     }
 }
 

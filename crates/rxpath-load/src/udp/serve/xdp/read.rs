@@ -31,7 +31,6 @@ struct Reader<'a> {
     /// Received and not looked at yet; its capacity is that of a batch.
     batch: Vec<Received>,
     reads: u64,
-    longest_away_ns: u64,
 }
 
 /// Reads sockets until told to stop, then drains them.
@@ -48,7 +47,6 @@ pub(super) fn run(
         stalls: Stalls::new(options.stall),
         batch: Vec::with_capacity(options.batch),
         reads: 0,
-        longest_away_ns: 0,
     };
     reader.usage.restart();
     start.ready();
@@ -66,7 +64,7 @@ impl Reader<'_> {
                 self.start.tally.calls.add(1);
                 arrivals.wait(self.sockets.iter().map(|(xsk, _)| xsk), WAIT_MS)?;
             }
-            self.longest_away_ns = self.longest_away_ns.max(self.stalls.sleep(self.start.shared));
+            self.stalls.sleep(self.start.shared);
         }
         Ok(())
     }
@@ -120,7 +118,8 @@ impl Reader<'_> {
             xdp.rx_ring_full += of_one.rx_ring_full;
             xdp.fill_ring_empty += of_one.fill_ring_empty;
         }
-        let thread = ThreadResult::of_reader(self.usage, self.start.tally, self.longest_away_ns);
+        let longest_ns = self.stalls.longest_ns;
+        let thread = ThreadResult::of_reader(self.usage, self.start.tally, longest_ns);
         let (meter, reads) = (self.meter, self.reads);
         Ok(Report { thread, meter, truncated: 0, reads, truesize: None, xdp })
     }
