@@ -58,8 +58,9 @@ pub fn dry_loop_ns(batch: usize, segments: usize, rounds: u32) -> f64 {
     const BATCHES: u64 = 2_000;
     let layout = Layout { size: 32, segments: segments.max(1) };
     let batch = batch.max(1);
-    let options = LoadOptions { gso: Some(layout.segments), ..LoadOptions::new(Vec::new()) };
-    let mut messages = UdpSockets::of(Vec::new(), batch, &options);
+    let gso = Some(layout.segments);
+    let options = LoadOptions { gso, batch, ..LoadOptions::new(Vec::new()) };
+    let mut messages = UdpSockets::of(Vec::new(), &options);
     layout.prepare(&mut messages, batch);
     let (identity, mut sequence, mut best) = (clock::identity(), 0, f64::MAX);
     let per_batch = (batch * layout.segments) as u64;

@@ -44,10 +44,7 @@ impl Engine {
 
     /// Whether datagrams go around the kernel's UDP, whose counters leave them out.
     pub fn bypasses_udp(self) -> bool {
-        match self {
-            Self::Socket => false,
-            Self::Xdp | Self::XdpFrames | Self::RawBadChecksum => true,
-        }
+        self != Self::Socket
     }
 
     /// Whether it hands whole Ethernet frames to a device.

@@ -54,12 +54,8 @@ pub(super) trait Transmit: Sized {
     /// Whether the kernel, when it takes only some of several messages, keeps the reason for itself.
     const HIDES_ERRORS: bool = true;
 
-    /// The engine of a thread, with room for `messages` messages.
-    fn new(
-        flows: Vec<Self::Flow>,
-        messages: usize,
-        options: &LoadOptions,
-    ) -> Result<Self, LoadError>;
+    /// The engine of a thread, with room for the messages of a batch.
+    fn new(flows: Vec<Self::Flow>, options: &LoadOptions) -> Result<Self, LoadError>;
     /// The payload of message `i`: one datagram or, with GSO, the datagrams of one send.
     fn payload(&mut self, i: usize) -> &mut [u8];
     /// Addresses the first `messages` messages, whose payloads are written, to a flow.

@@ -42,7 +42,8 @@ pub(super) struct Report {
     pub(super) frames: Option<FramesLedger>,
     /// What AF_XDP sockets said.
     pub(super) xdp: Option<XdpLedger>,
-    /// Stream number and attempted datagrams of each flow; none where the kernel sends by itself.
+    /// Stream number and attempted datagrams of each flow, which is its next sequence number; none where the kernel sends
+    /// by itself.
     pub(super) streams: Vec<(u32, u64)>,
 }
 
@@ -64,7 +65,6 @@ struct Sender<'a, T> {
     options: LoadOptions,
     layout: Layout,
     messages: u64,
-    streams: Vec<(u32, u64)>,
     engine: T,
     start: &'a Start<'a>,
     tally: &'a Tally,
@@ -74,10 +74,7 @@ struct Sender<'a, T> {
     clock: u16,
     sent_messages: u64,
     target_messages: Option<u64>,
-    refused: u64,
-    hidden: u64,
-    errors: BTreeMap<i32, u64>,
-    lateness: Histogram,
+    report: Report,
     /// Instant from which on nobody waits for room: a device that takes nothing must not hold the sender's end up.
     give_up_ns: u64,
 }
@@ -89,14 +86,13 @@ impl<'a, T: Transmit> Sender<'a, T> {
         let of = (start.index, options.threads.count);
         let share = |rate_pps| Share::of(rate_pps, options.segments(), of);
         let pace = options.rate_pps.map(|rate| Pace::new(0, share(rate), options.pacing));
-        let mut engine = T::new(flows, options.batch, &options)?;
+        let mut engine = T::new(flows, &options)?;
         layout.prepare(&mut engine, options.batch);
         Ok(Self {
             clock: options.clock(),
             options,
             layout,
             messages,
-            streams,
             engine,
             start,
             tally: start.tally,
@@ -104,10 +100,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
             pace,
             sent_messages: 0,
             target_messages: None,
-            refused: 0,
-            hidden: 0,
-            errors: BTreeMap::new(),
-            lateness: Histogram::of_times(),
+            report: Report { streams, ..Report::default() },
             give_up_ns: u64::MAX,
         })
     }
@@ -136,7 +129,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
                 continue;
             }
             self.send(flow, due as usize, now_ns)?;
-            flow = if flow + 1 < self.streams.len() { flow + 1 } else { 0 };
+            flow = if flow + 1 < self.report.streams.len() { flow + 1 } else { 0 };
             now_ns = self.tally.last_ns.get();
         }
         self.target_messages = pace.map(|pace| {
@@ -152,7 +145,8 @@ impl<'a, T: Transmit> Sender<'a, T> {
     fn due(&mut self, pace: &mut Pace, room: u64, now_ns: u64) -> u64 {
         let mut due = 0;
         while due < room && pace.next_ns <= now_ns {
-            self.lateness.record_n(now_ns - pace.next_ns, self.layout.segments as u64);
+            let late_ns = now_ns - pace.next_ns;
+            self.report.lateness.record_n(late_ns, self.layout.segments as u64);
             pace.advance();
             due += 1;
         }
@@ -163,13 +157,13 @@ impl<'a, T: Transmit> Sender<'a, T> {
     #[inline]
     fn send(&mut self, flow: usize, messages: usize, now_ns: u64) -> Result<(), LoadError> {
         let layout = self.layout;
-        let (stream, sequence) = self.streams[flow];
+        let (stream, sequence) = self.report.streams[flow];
         let stamp = Stamp::new(stream, self.clock, now_ns);
         layout.fill(&mut self.engine, messages, stamp, sequence);
         self.engine.address(flow, messages);
         self.tally.begin(now_ns);
         let tried = self.push(flow, messages)?;
-        self.streams[flow].1 += (tried * layout.segments) as u64;
+        self.report.streams[flow].1 += (tried * layout.segments) as u64;
         self.sent_messages += tried as u64;
         self.usage.progress(self.tally, clock::now_ns());
         Ok(())
@@ -183,7 +177,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
             self.tally.calls.add(1);
             match self.engine.send(flow, from, messages) {
                 Ok(n) => {
-                    self.hidden += u64::from(short);
+                    self.report.hidden += u64::from(short);
                     from += n;
                     short = T::HIDES_ERRORS && from < messages;
                     self.count(n, 0);
@@ -222,7 +216,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
             ErrorKind::Interrupted => return Ok(true),
             // The answer to an earlier datagram; this one was not tried.
             ErrorKind::ConnectionRefused => {
-                self.refused += 1;
+                self.report.refused += 1;
                 return Ok(true);
             }
             _ => {}
@@ -236,7 +230,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
         {
             return Err(LoadError::io("send", io::Error::from_raw_os_error(number)));
         }
-        *self.errors.entry(number).or_default() += self.layout.segments as u64;
+        *self.report.errors.entry(number).or_default() += self.layout.segments as u64;
         self.count(0, 1);
         Ok(false)
     }
@@ -260,13 +254,14 @@ impl<'a, T: Transmit> Sender<'a, T> {
         if never > 0 {
             self.tally.units.set(self.tally.units.get() - never);
             self.tally.sent_bytes.set(self.tally.sent_bytes.get() - never * size);
-            *self.errors.entry(libc::ETIMEDOUT).or_default() += never;
+            *self.report.errors.entry(libc::ETIMEDOUT).or_default() += never;
         }
     }
 
     fn report(self, settled: Settled) -> Report {
         let tally = self.tally;
         let segments = self.layout.segments as u64;
+        let target = self.target_messages.map(|messages| messages * segments);
         Report {
             thread: ThreadResult {
                 usage: self.usage.end(tally).0,
@@ -275,16 +270,9 @@ impl<'a, T: Transmit> Sender<'a, T> {
                 blocked_s: tally.blocked_ns.get() as f64 / 1e9,
                 longest_away_us: 0.0,
             },
-            target: self
-                .target_messages
-                .map_or(tally.offered.get(), |messages| messages * segments),
-            refused: self.refused,
-            hidden: self.hidden,
-            errors: self.errors,
-            lateness: self.lateness,
-            frames: None,
+            target: target.unwrap_or(tally.offered.get()),
             xdp: settled.xdp,
-            streams: self.streams,
+            ..self.report
         }
     }
 }
@@ -310,11 +298,11 @@ mod tests {
             let plan = Plan { flows: Vec::new(), streams: Vec::new(), options, messages: 0 };
             let mut sender = Sender::<UdpSockets>::new(plan, start)?;
             start.ready();
-            sender.lateness.record_n(1, 1);
+            sender.report.lateness.record_n(1, 1);
             let before = page_faults();
             // Each is in a page of its own.
             for bits in 11..35 {
-                sender.lateness.record_n(1 << bits, 1);
+                sender.report.lateness.record_n(1 << bits, 1);
             }
             Ok(page_faults() - before)
         };

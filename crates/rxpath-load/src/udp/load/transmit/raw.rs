@@ -56,9 +56,9 @@ impl Flow for RawFlow {
 impl Transmit for RawSockets {
     type Flow = RawFlow;
 
-    fn new(flows: Vec<RawFlow>, messages: usize, options: &LoadOptions) -> Result<Self, LoadError> {
+    fn new(flows: Vec<RawFlow>, options: &LoadOptions) -> Result<Self, LoadError> {
         let header_bytes = flows.iter().map(|flow| flow.ends.header_bytes()).max().unwrap_or(0);
-        let mut batch = SendBatch::new(messages, header_bytes + options.size, 0);
+        let mut batch = SendBatch::new(options.batch, header_bytes + options.size, 0);
         // A raw socket takes no port.
         let to = flows.iter().map(|flow| SocketAddr::new(flow.ends.to.ip(), 0).into());
         batch.set_destinations(to.collect());

@@ -50,14 +50,10 @@ impl Flow for UdpFlow {
 }
 
 impl UdpSockets {
-    /// The engine of a thread, with room for `messages` messages.
-    pub(in crate::udp::load) fn of(
-        flows: Vec<UdpFlow>,
-        messages: usize,
-        options: &LoadOptions,
-    ) -> Self {
+    /// The engine of a thread, with room for the messages of a batch.
+    pub(in crate::udp::load) fn of(flows: Vec<UdpFlow>, options: &LoadOptions) -> Self {
         let segment = if options.gso.is_some() { options.size as u16 } else { 0 };
-        let mut batch = SendBatch::new(messages, options.size * options.segments(), segment);
+        let mut batch = SendBatch::new(options.batch, options.size * options.segments(), segment);
         let (sockets, to): (Vec<_>, Vec<_>) =
             flows.into_iter().map(|flow| (flow.socket, flow.to)).unzip();
         let to: Vec<SockAddr> = to.into_iter().flatten().collect();
@@ -70,8 +66,8 @@ impl UdpSockets {
 impl Transmit for UdpSockets {
     type Flow = UdpFlow;
 
-    fn new(flows: Vec<UdpFlow>, messages: usize, options: &LoadOptions) -> Result<Self, LoadError> {
-        Ok(Self::of(flows, messages, options))
+    fn new(flows: Vec<UdpFlow>, options: &LoadOptions) -> Result<Self, LoadError> {
+        Ok(Self::of(flows, options))
     }
 
     #[inline]

@@ -105,11 +105,7 @@ impl Transmit for XskSockets {
     type Flow = XskFlow;
     const HIDES_ERRORS: bool = false;
 
-    fn new(
-        mut flows: Vec<XskFlow>,
-        messages: usize,
-        options: &LoadOptions,
-    ) -> Result<Self, LoadError> {
+    fn new(mut flows: Vec<XskFlow>, options: &LoadOptions) -> Result<Self, LoadError> {
         let socket = flows.first_mut().and_then(|flow| flow.socket.take());
         let no_socket = || LoadError::io("--engine xdp", io::Error::other("no socket was opened"));
         let (mut socket, mut free) = socket.ok_or_else(no_socket)?;
@@ -124,7 +120,7 @@ impl Transmit for XskSockets {
                 socket.data(frame)[from..from + whole.len()].copy_from_slice(whole);
             }
         }
-        let slots = free.split_off(free.len().saturating_sub(messages));
+        let slots = free.split_off(free.len().saturating_sub(options.batch));
         let is_copying = socket.copying() == Copying::Each;
         Ok(Self {
             flows,
