@@ -359,14 +359,14 @@ impl Xsk {
 
 #[cfg(test)]
 mod tests {
-    use super::ring::Places;
+    use super::ring::bytes;
     use super::*;
 
     const FRAME_BYTES: u32 = 2048;
 
     fn ring<T: Copy>() -> Ring<T> {
-        let places = Places { producer: 0, consumer: 64, flags: 128, entries: 192 };
-        Ring::new(Memory::anonymous(places.bytes::<T>(4)).unwrap(), places, 4).unwrap()
+        let places = libc::xdp_ring_offset { producer: 0, consumer: 64, flags: 128, desc: 192 };
+        Ring::new(Memory::anonymous(bytes::<T>(places, 4)).unwrap(), places, 4).unwrap()
     }
 
     /// The memory and the rings of a socket, without a kernel behind them.

@@ -2,21 +2,16 @@
 
 use std::io;
 use std::mem::zeroed;
-use std::os::fd::{FromRawFd, OwnedFd};
 
-use super::ring::{Places, Ring};
+use socket2::{Domain, Type};
+
+use super::ring::{self, Ring};
 use super::{Copying, Shape, Side};
 use crate::engine::memory::Memory;
 use crate::engine::socket::{Socket, read_option};
 
 pub(super) fn socket() -> io::Result<Socket> {
-    // SAFETY: takes numbers.
-    let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: just opened, without another owner.
-    Ok(Socket::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+    Ok(Socket(socket2::Socket::new(Domain::from(libc::AF_XDP), Type::RAW, None)?))
 }
 
 pub(super) fn register(socket: &Socket, shape: Shape) -> io::Result<Memory> {
@@ -102,28 +97,19 @@ impl Rings {
         let (fill, completed) =
             (libc::XDP_UMEM_PGOFF_FILL_RING, libc::XDP_UMEM_PGOFF_COMPLETION_RING);
         Ok(Self {
-            ring: map(socket, places(ring_at), shape.ring, ring_page)?,
-            fill: map(socket, places(at.fr), all, fill as libc::off_t)?,
-            completed: map(socket, places(at.cr), all, completed as libc::off_t)?,
+            ring: map(socket, ring_at, shape.ring, ring_page)?,
+            fill: map(socket, at.fr, all, fill as libc::off_t)?,
+            completed: map(socket, at.cr, all, completed as libc::off_t)?,
         })
-    }
-}
-
-fn places(at: libc::xdp_ring_offset) -> Places {
-    Places {
-        producer: at.producer as usize,
-        consumer: at.consumer as usize,
-        flags: at.flags as usize,
-        entries: at.desc as usize,
     }
 }
 
 fn map<T: Copy>(
     socket: &Socket,
-    places: Places,
+    places: libc::xdp_ring_offset,
     entries: u32,
     page: libc::off_t,
 ) -> io::Result<Ring<T>> {
-    let memory = Memory::of(socket.fd(), places.bytes::<T>(entries), page)?;
+    let memory = Memory::of(socket.fd(), ring::bytes::<T>(places, entries), page)?;
     Ring::new(memory, places, entries)
 }

@@ -8,13 +8,16 @@ use std::marker::PhantomData;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+use libc::xdp_ring_offset;
+
 use crate::engine::memory::Memory;
 
 /// This side of a ring: only the calls of a producer, or only those of a consumer, may be used on it.
 #[derive(Debug)]
 pub(super) struct Ring<T> {
     memory: Memory,
-    places: Places,
+    /// Where the parts of the ring are in the memory.
+    places: xdp_ring_offset,
     entries: u32,
     /// This side's index, which the other side sees only from the next [`Ring::show`] on.
     own: u32,
@@ -23,43 +26,33 @@ pub(super) struct Ring<T> {
     entry: PhantomData<T>,
 }
 
-/// Where the parts of a ring are in its memory.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Places {
-    pub(super) producer: usize,
-    pub(super) consumer: usize,
-    pub(super) flags: usize,
-    pub(super) entries: usize,
-}
-
-impl Places {
-    /// Bytes of a ring with this many entries.
-    pub(super) fn bytes<T>(self, entries: u32) -> usize {
-        self.entries + entries as usize * size_of::<T>()
-    }
+/// Bytes of a ring with this many entries.
+pub(super) fn bytes<T>(places: xdp_ring_offset, entries: u32) -> usize {
+    places.desc as usize + entries as usize * size_of::<T>()
 }
 
 /// `T` is a number or a struct of numbers: every bytes are a valid one.
 impl<T: Copy> Ring<T> {
     /// A ring in memory that both sides see. `entries` is a power of two.
-    pub(super) fn new(memory: Memory, places: Places, entries: u32) -> io::Result<Self> {
-        let words = [places.producer, places.consumer, places.flags];
-        let fits = places.bytes::<T>(entries) <= memory.bytes()
+    pub(super) fn new(memory: Memory, places: xdp_ring_offset, entries: u32) -> io::Result<Self> {
+        let words = [places.producer, places.consumer, places.flags].map(|at| at as usize);
+        let fits = bytes::<T>(places, entries) <= memory.bytes()
             && words.iter().all(|at| at + 4 <= memory.bytes() && at % 4 == 0)
-            && places.entries.is_multiple_of(align_of::<T>());
+            && (places.desc as usize).is_multiple_of(align_of::<T>());
         if !fits || !entries.is_power_of_two() {
             return Err(io::Error::other("the kernel describes a ring that does not fit"));
         }
         Ok(Self { memory, places, entries, own: 0, seen: 0, entry: PhantomData })
     }
 
-    fn word(&self, at: usize) -> &AtomicU32 {
+    fn word(&self, at: u64) -> &AtomicU32 {
         // SAFETY: `new` has checked that an aligned word is there; the other side accesses it atomically, too.
-        unsafe { AtomicU32::from_ptr(self.memory.start().add(at).cast()) }
+        unsafe { AtomicU32::from_ptr(self.memory.start().add(at as usize).cast()) }
     }
 
     fn entry(&self, index: u32) -> *mut T {
-        let at = self.places.entries + (index & (self.entries - 1)) as usize * size_of::<T>();
+        let first = self.places.desc as usize;
+        let at = first + (index & (self.entries - 1)) as usize * size_of::<T>();
         // SAFETY: `new` has checked that all entries are in the memory.
         unsafe { self.memory.start().add(at).cast() }
     }
@@ -134,15 +127,16 @@ impl<T: Copy> Ring<T> {
 mod tests {
     use super::*;
 
-    const PLACES: Places = Places { producer: 0, consumer: 64, flags: 128, entries: 192 };
+    const PLACES: xdp_ring_offset =
+        xdp_ring_offset { producer: 0, consumer: 64, flags: 128, desc: 192 };
 
     fn ring(entries: u32) -> Ring<u64> {
-        let memory = Memory::anonymous(PLACES.bytes::<u64>(entries)).unwrap();
+        let memory = Memory::anonymous(bytes::<u64>(PLACES, entries)).unwrap();
         Ring::new(memory, PLACES, entries).unwrap()
     }
 
     /// Moves the index of the other side, as the kernel does.
-    fn set(ring: &Ring<u64>, at: usize, to: u32) {
+    fn set(ring: &Ring<u64>, at: u64, to: u32) {
         ring.word(at).store(to, Release);
     }
 
@@ -186,7 +180,7 @@ mod tests {
         let memory = |bytes| Memory::anonymous(bytes).unwrap();
         assert!(Ring::<u64>::new(memory(192), PLACES, 4).is_err());
         assert!(Ring::<u64>::new(memory(4096), PLACES, 3).is_err());
-        let askew = Places { producer: 2, ..PLACES };
+        let askew = xdp_ring_offset { producer: 2, ..PLACES };
         assert!(Ring::<u64>::new(memory(4096), askew, 4).is_err());
     }
 }
