@@ -139,7 +139,7 @@ impl ResponseReader {
                     let Some((len, head)) = self.take_head(rest)? else { return Ok(Fed::More) };
                     start = whole.then_some(at);
                     if let (true, Some(Body::Counted(body))) = (whole, head.body) {
-                        known.learn_counted(&rest[..len], body, head.reply());
+                        known.learn_counted(&rest[..len], body, head.reply);
                     }
                     self.begin(head);
                     at += len;
@@ -215,7 +215,7 @@ impl ResponseReader {
     }
 
     fn begin(&mut self, head: Head) {
-        self.reply = head.reply();
+        self.reply = head.reply;
         self.interim = head.body.is_none();
         self.state = match head.body {
             None => State::Head,

@@ -51,7 +51,7 @@ impl WorkloadHandle for Serve {
     fn start(&mut self, _t_ns: u64) {}
 
     fn interval(&self) -> Interval {
-        Interval { tcp: self.server.runs.sample(), ..Interval::of(&self.pool.shared) }
+        Interval { tcp: self.server.runs.live.sample(), ..Interval::of(&self.pool.shared) }
     }
 
     fn done(&self) -> u64 {

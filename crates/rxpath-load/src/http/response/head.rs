@@ -18,16 +18,9 @@ pub(super) enum Body {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    status: u16,
-    close: bool,
+    pub(super) reply: Reply,
     /// `None`: an interim reply, after which another head follows.
     pub(super) body: Option<Body>,
-}
-
-impl Head {
-    pub(super) fn reply(self) -> Reply {
-        Reply { status: self.status, close: self.close }
-    }
 }
 
 /// What the headers say.
@@ -69,7 +62,7 @@ pub(super) fn parse(bytes: &[u8], bodiless: bool) -> Result<Option<(usize, Head)
         _ => Some(said.body(bodiless || status == 204 || status == 304)),
     };
     let close = close || body == Some(Body::UntilClose);
-    Ok(Some((len, Head { status, close, body })))
+    Ok(Some((len, Head { reply: Reply { status, close }, body })))
 }
 
 impl Said {

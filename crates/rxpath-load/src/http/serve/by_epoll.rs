@@ -97,7 +97,7 @@ impl EpollLoop {
     }
 
     pub(super) fn run(mut self) -> Result<WorkerState, LoadError> {
-        while !self.state.is_stopped() {
+        while !self.state.shared.is_stopped() {
             self.turn().map_err(|e| LoadError::io("epoll_wait", e))?;
         }
         Ok(self.state)
@@ -198,7 +198,7 @@ impl EpollLoop {
         let state = &mut self.state;
         let Some(conn) = state.connections.get_mut(token) else { return };
         state.counts.calls += 1;
-        let got = match recv(conn.raw(), &mut self.buffer, READ) {
+        let got = match recv(conn.socket.fd(), &mut self.buffer, READ) {
             Ok(0) => return self.ended(token),
             Ok(got) => got,
             Err(Errno::EAGAIN) => return,
@@ -320,7 +320,7 @@ impl EpollLoop {
             }
             End::Linger(why) => {
                 conn.end = End::Lingering(why);
-                let _ = shutdown(conn.raw(), Shutdown::Write);
+                let _ = shutdown(conn.socket.fd(), Shutdown::Write);
                 self.state.counts.calls += 1;
                 // The edge-triggered set does not report again the data that arrived meanwhile.
                 true
@@ -378,11 +378,11 @@ fn write(
         let Some((piece, is_all)) = queue.piece(reply_table) else { return Ok(Wrote::All) };
         counts.calls += 1;
         let sent = if is_all {
-            send(conn.raw(), piece, WRITE)
+            send(conn.socket.fd(), piece, WRITE)
         } else {
             let mut slices = [IoSlice::new(&[]); MAX_SLICES];
             let used = queue.pieces(reply_table, &mut slices);
-            sendmsg::<()>(conn.raw(), &slices[..used], &[], WRITE, None)
+            sendmsg::<()>(conn.socket.fd(), &slices[..used], &[], WRITE, None)
         };
         match sent {
             Ok(sent) => {

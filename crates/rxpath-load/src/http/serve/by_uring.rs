@@ -72,7 +72,7 @@ impl UringLoop {
 
     pub(super) fn run(mut self) -> Result<WorkerState, LoadError> {
         let mut ended = Ok(());
-        while ended.is_ok() && !self.state.is_stopped() {
+        while ended.is_ok() && !self.state.shared.is_stopped() {
             ended = self.turn();
         }
         self.ring.cancel_all();
@@ -135,7 +135,7 @@ impl UringLoop {
     fn order_receive(&mut self, token: Token) -> std::io::Result<()> {
         let Some(conn) = self.state.connections.get_mut(token) else { return Ok(()) };
         conn.is_receiving = true;
-        self.ring.receive(conn.raw(), RECEIVE | token)
+        self.ring.receive(conn.socket.fd(), RECEIVE | token)
     }
 
     fn accepted(&mut self, done: Done) -> std::io::Result<()> {
@@ -275,7 +275,7 @@ impl UringLoop {
             return Ok(());
         };
         self.short_sends += usize::from(range.len() <= uring::SURELY_FITS_BYTES);
-        self.ring.send(conn.raw(), Region { block, range }, SEND | token)
+        self.ring.send(conn.socket.fd(), Region { block, range }, SEND | token)
     }
 
     #[inline]
@@ -314,7 +314,7 @@ impl UringLoop {
             End::Close(why) => self.dismiss(token, why),
             End::Linger(why) => {
                 conn.end = End::Lingering(why);
-                let _ = shutdown(conn.raw(), Shutdown::Write);
+                let _ = shutdown(conn.socket.fd(), Shutdown::Write);
                 self.state.counts.calls += 1;
                 if !conn.is_receiving {
                     return self.order_receive(token);
@@ -329,7 +329,7 @@ impl UringLoop {
     fn dismiss(&mut self, token: Token, why: CloseReason) {
         let Some(conn) = self.state.connections.get_mut(token) else { return };
         if conn.is_receiving || conn.pending.is_some() {
-            let _ = shutdown(conn.raw(), Shutdown::Both);
+            let _ = shutdown(conn.socket.fd(), Shutdown::Both);
             self.state.counts.calls += 1;
         }
         self.state.dismiss(token, why);

@@ -1,7 +1,5 @@
 //! A connection of the server.
 
-use std::os::fd::RawFd;
-
 use crate::engine::socket::Socket;
 use crate::http::serve::count::CloseReason;
 use crate::http::serve::dialogue::Dialogue;
@@ -60,12 +58,6 @@ impl Conn {
             End::Open if self.dialogue.is_within_request() => CloseReason::Cut,
             End::Open => CloseReason::Peer,
         }
-    }
-
-    /// The socket's descriptor.
-    #[inline]
-    pub fn raw(&self) -> RawFd {
-        self.socket.fd()
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) struct Report {
 #[derive(Debug)]
 pub(super) struct WorkerState {
     pub(super) plan: Plan,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     index: usize,
     usage: UsageMeter,
     pub(super) connections: Slab<Conn>,
@@ -97,12 +97,6 @@ impl WorkerState {
             next_sweep_ns: 0,
             plan,
         }
-    }
-
-    /// Whether the thread shall stop.
-    #[inline]
-    pub(super) fn is_stopped(&self) -> bool {
-        self.shared.is_stopped()
     }
 
     /// Shows the counters to others.

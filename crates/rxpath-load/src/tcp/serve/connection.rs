@@ -332,7 +332,7 @@ impl Connection {
         }
         if order.kind != Kind::Single {
             self.is_long_lived = true;
-            self.listed = Some(lent.runs.enter(&self.socket));
+            self.listed = Some(lent.runs.live.enter(&self.socket));
         }
         let began = if rest.is_empty() { Step::Moved } else { self.begin_with(rest, lent)? };
         Ok(if order.kind == Kind::Single { began } else { Step::Settled })

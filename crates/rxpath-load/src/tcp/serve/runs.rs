@@ -4,11 +4,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::engine::socket::Socket;
 use crate::engine::{clock, thread};
 use crate::tally::Shared;
 use crate::tcp::connection::TcpSummary;
-use crate::tcp::open_connections::{Listed, OpenConnections, locked};
+use crate::tcp::open_connections::{OpenConnections, locked};
 use crate::tcp::result::{Mismatch, ServerReport, ServerThread};
 
 /// Runs that are remembered; the oldest goes when a further one comes.
@@ -85,7 +84,8 @@ impl Run {
 pub(super) struct Runs {
     pub(super) shared: Arc<Shared>,
     all: Mutex<Vec<Arc<Run>>>,
-    live: Arc<OpenConnections>,
+    /// Long-lived connections, which intervals read.
+    pub(super) live: Arc<OpenConnections>,
 }
 
 impl Runs {
@@ -147,15 +147,5 @@ impl Runs {
             }
         });
         threads.collect()
-    }
-
-    /// Lets intervals read a long-lived connection.
-    pub(super) fn enter(&self, socket: &Socket) -> Listed {
-        self.live.enter(socket)
-    }
-
-    /// `TCP_INFO` of the connections that are open now.
-    pub(super) fn sample(&self) -> Option<TcpSummary> {
-        self.live.sample()
     }
 }
