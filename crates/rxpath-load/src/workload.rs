@@ -58,7 +58,7 @@ pub trait WorkloadHandle {
 
 /// Name, types and answers of a workload that come from its fields; its end is made by its module `finish`.
 macro_rules! from_fields {
-    ($name:expr, $settings:ty, $result:ty $(, $argument:expr)?) => {
+    ($name:expr, $settings:ty, $result:ty) => {
         type Settings = $settings;
         type Result = $result;
         type Interval = Interval;
@@ -77,7 +77,7 @@ macro_rules! from_fields {
         }
 
         fn finish(&mut self) -> Result<$crate::workload::Finished<$result>, $crate::LoadError> {
-            finish::finish(self $(, $argument)?)
+            finish::finish(self)
         }
     };
 }

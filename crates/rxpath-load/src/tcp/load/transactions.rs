@@ -158,8 +158,7 @@ impl<const SINGLE: bool> WorkloadHandle for Transactions<SINGLE> {
     from_fields!(
         if SINGLE { "load-tcp-crr" } else { "load-tcp-rr" },
         TransactionSettings,
-        TransactionsResult,
-        SINGLE
+        TransactionsResult
     );
 
     fn interval(&self) -> Interval {

@@ -81,14 +81,6 @@ impl StreamConn {
         self.is_ended = true;
     }
 
-    /// The server ended it before this side did.
-    pub(super) fn lose_by_end(&mut self) {
-        if self.error.is_none() {
-            self.error = Some("EOF".into());
-        }
-        self.is_ended = true;
-    }
-
     pub(super) fn sent_bytes(&self) -> u64 {
         self.feed.as_ref().map_or(0, |feed| feed.offset)
     }

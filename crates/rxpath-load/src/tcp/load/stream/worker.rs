@@ -3,7 +3,7 @@
 //! With one connection that goes one way it makes one blocking call after the other; otherwise it is an epoll
 //! loop. Both end the same direction: this side ends its direction, and reads until the server has ended the other.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use crate::LoadError;
@@ -206,7 +206,7 @@ impl<'a> Worker<'a> {
         self.tally.calls.add(1);
         match sink.pull(&conn.socket, &mut self.buffer, &self.plan.pattern) {
             Ok(0) => {
-                conn.lose_by_end();
+                conn.lose(&ErrorKind::UnexpectedEof.into());
                 false
             }
             Ok(got) => {
@@ -227,7 +227,8 @@ impl<'a> Worker<'a> {
     fn listen(&mut self, index: usize) -> bool {
         let conn = &mut self.plan.conns[index];
         match conn.socket.recv(&mut self.buffer, 0) {
-            Ok(0) => conn.lose_by_end(),
+            // The server ended it before this side did.
+            Ok(0) => conn.lose(&ErrorKind::UnexpectedEof.into()),
             Ok(_) => {}
             Err(error) if is_passing(&error) => {}
             Err(error) => conn.lose(&error),

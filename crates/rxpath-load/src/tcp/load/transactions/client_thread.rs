@@ -25,24 +25,25 @@ pub(super) struct ClientThread<'a> {
     pub(super) end_ns: u64,
     /// Due to complete; without a schedule a transaction is due when it begins.
     response: &'a LiveTimes,
-    pub(super) times: Times,
-    pub(super) errors: BTreeMap<(&'static str, String), u64>,
-    pub(super) mismatches: Vec<(String, u64)>,
+    pub(super) seen: Seen,
     /// Transactions that were given to a connection.
     begun_total: u64,
     /// Of these, those that were lost with it.
     lost_total: u64,
     /// Since when nothing but errors happened; 0 = not so.
     failing_since_ns: u64,
-    pub(super) is_peer_lost: bool,
 }
 
-/// The histograms of a thread that nobody reads while it runs.
+/// What a thread saw and nobody reads while it runs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Times {
+pub(super) struct Seen {
     /// Begun to complete; empty without a schedule, where it is the response time.
     pub(super) service: Histogram,
     pub(super) connect: Histogram,
+    /// By step and errno name.
+    pub(super) errors: BTreeMap<(&'static str, String), u64>,
+    pub(super) mismatches: Vec<(String, u64)>,
+    pub(super) is_peer_lost: bool,
 }
 
 /// A transaction in flight.
@@ -76,19 +77,16 @@ impl<'a> ClientThread<'a> {
             pace: None,
             end_ns: u64::MAX,
             response,
-            times: Times::default(),
-            errors: BTreeMap::new(),
-            mismatches: Vec::new(),
+            seen: Seen::default(),
             begun_total: 0,
             lost_total: 0,
             failing_since_ns: 0,
-            is_peer_lost: false,
         }
     }
 
     #[inline]
     pub(super) fn is_over(&self, now_ns: u64) -> bool {
-        now_ns >= self.end_ns || self.shared.is_stopped() || self.is_peer_lost
+        now_ns >= self.end_ns || self.shared.is_stopped() || self.seen.is_peer_lost
     }
 
     /// The next transaction, when one is due by now; the caller begins it.
@@ -145,7 +143,7 @@ impl<'a> ClientThread<'a> {
     pub(super) fn completed(&mut self, transaction: Transaction, now_ns: u64, bytes: u32) {
         self.response.record(now_ns.saturating_sub(transaction.due_ns));
         if self.pace.is_some() {
-            self.times.service.record(now_ns.saturating_sub(transaction.begun_ns));
+            self.seen.service.record(now_ns.saturating_sub(transaction.begun_ns));
         }
         self.tally.received_bytes.add(u64::from(bytes));
         self.tally.units.add(1);
@@ -162,12 +160,12 @@ impl<'a> ClientThread<'a> {
     /// Something failed that ends a connection.
     #[cold]
     pub(super) fn failed(&mut self, step: &'static str, error: &io::Error) {
-        *self.errors.entry((step, errno_name(error))).or_default() += 1;
+        *self.seen.errors.entry((step, errno_name(error))).or_default() += 1;
         let now_ns = clock::now_ns();
         if self.failing_since_ns == 0 {
             self.failing_since_ns = now_ns;
         } else if now_ns - self.failing_since_ns > LOST_NS && !is_local(error) {
-            self.is_peer_lost = true;
+            self.seen.is_peer_lost = true;
         }
     }
 

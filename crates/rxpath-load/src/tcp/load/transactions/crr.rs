@@ -123,7 +123,7 @@ impl PendingTransaction {
     /// The connection is there.
     fn connected(&mut self, client_thread: &mut ClientThread) {
         let now_ns = clock::now_ns();
-        client_thread.times.connect.record(now_ns.saturating_sub(self.transaction.begun_ns));
+        client_thread.seen.connect.record(now_ns.saturating_sub(self.transaction.begun_ns));
         self.stage = Stage::Head(0);
     }
 
@@ -190,9 +190,9 @@ impl PendingTransaction {
         self.is_answered = true;
         client_thread.completed(self.transaction, clock::now_ns(), plan.options.response_bytes);
         if let Some(offset) = self.sink.mismatch
-            && client_thread.mismatches.len() < MISMATCHES
+            && client_thread.seen.mismatches.len() < MISMATCHES
         {
-            client_thread.mismatches.push((name(&self.socket), offset));
+            client_thread.seen.mismatches.push((name(&self.socket), offset));
         }
         match plan.options.close_by {
             CloseBy::Server => {

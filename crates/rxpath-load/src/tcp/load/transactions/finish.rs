@@ -23,7 +23,6 @@ use crate::workload::Finished;
 
 pub(super) fn finish<const SINGLE: bool>(
     client: &mut Transactions<SINGLE>,
-    single: bool,
 ) -> Result<Finished<TransactionsResult>, LoadError> {
     let reports = client.pool.join()?;
     let (shared, cpu) = (&client.pool.shared, client.pool.shared.cpu_time());
@@ -32,9 +31,9 @@ pub(super) fn finish<const SINGLE: bool>(
     // Without a schedule there is no response time apart from the service time.
     let (service, response) = match client.options.rate_tps {
         None => (times, Histogram::of_times()),
-        Some(_) => (merged(reports.iter().map(|report| &report.times.service)), times),
+        Some(_) => (merged(reports.iter().map(|report| &report.seen.service)), times),
     };
-    let connect = merged(reports.iter().map(|report| &report.times.connect));
+    let connect = merged(reports.iter().map(|report| &report.seen.connect));
     let duration_s = shared.span_s();
     let transactions_total = shared.sum(|tally| &tally.units);
     let mut result = TransactionsResult {
@@ -57,7 +56,7 @@ pub(super) fn finish<const SINGLE: bool>(
     client.open = reports;
     result.limit = limit(&result);
     let mut warnings = client.warnings.clone();
-    warnings.extend(notice(&result, single));
+    warnings.extend(notice(&result, SINGLE));
     let histograms =
         vec![("service_time", service), ("response_time", response), ("connect_time", connect)];
     Ok(Finished { result, warnings, histograms }.with_samples())
@@ -72,10 +71,10 @@ fn add_threads(reports: &[Report], result: &mut TransactionsResult) {
         result.unsent_transactions_total += totals.target.saturating_sub(totals.begun);
         result.in_flight_transactions_total += totals.in_flight;
         result.lost_transactions_total += totals.lost;
-        for ((step, name), count) in &report.errors {
+        for ((step, name), count) in &report.seen.errors {
             *errors.entry(format!("{step} {name}")).or_default() += count;
         }
-        let wrong = report.mismatches.iter().map(|(connection, offset_bytes)| Mismatch {
+        let wrong = report.seen.mismatches.iter().map(|(connection, offset_bytes)| Mismatch {
             connection: connection.clone(),
             offset_bytes: *offset_bytes,
         });
@@ -84,7 +83,7 @@ fn add_threads(reports: &[Report], result: &mut TransactionsResult) {
         result.connections.extend(report.listed.iter().take(room).cloned());
     }
     result.errors_total = errors;
-    result.peer_lost = !reports.is_empty() && reports.iter().all(|report| report.is_peer_lost);
+    result.peer_lost = !reports.is_empty() && reports.iter().all(|report| report.seen.is_peer_lost);
     result.tcp = TcpSummary::of(reports.iter().filter_map(|report| report.tcp));
 }
 

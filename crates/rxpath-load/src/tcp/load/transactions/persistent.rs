@@ -9,7 +9,7 @@ use crate::engine::epoll::{Epoll, Event, Flags};
 use crate::engine::listen::errno_name;
 use crate::engine::socket::Socket;
 use crate::engine::tcp::is_passing;
-use crate::tcp::connection::{ConnectionResult, TcpSummary};
+use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
 use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::transactions::client_thread::{ClientThread, Transaction};
 use crate::tcp::load::transactions::plan::Plan;
@@ -24,7 +24,6 @@ const DRAIN_LIMIT_NS: u64 = 2_000_000_000;
 /// The connections of one thread.
 pub(super) struct Persistent<'p> {
     plan: &'p Plan,
-    thread: usize,
     epoll: Epoll,
     conns: Vec<PersistentConn>,
     buffer: Vec<u8>,
@@ -109,19 +108,16 @@ impl PersistentConn {
         }
         (self.owed, self.need) = (0, 0);
         client_thread.failed(step, error);
-        client_thread
-            .tally
-            .connections
-            .set(client_thread.tally.connections.get().saturating_sub(1));
+        let open = &client_thread.tally.connections;
+        open.set(open.get().saturating_sub(1));
     }
 }
 
 impl<'p> Persistent<'p> {
-    pub(super) fn new(plan: &'p Plan, thread: usize) -> io::Result<Self> {
+    pub(super) fn new(plan: &'p Plan) -> io::Result<Self> {
         let conns = plan.sockets.iter().map(|socket| PersistentConn::new(plan, socket));
         Ok(Self {
             plan,
-            thread,
             epoll: Epoll::new()?,
             conns: conns.collect::<io::Result<_>>()?,
             buffer: vec![0; plan.options.common.buffer_bytes],
@@ -300,11 +296,11 @@ impl<'p> Persistent<'p> {
                 }
             }
             if let Some(offset) = conn.sink.mismatch {
-                client_thread.mismatches.push((conn.name.clone(), offset));
+                client_thread.seen.mismatches.push((conn.name.clone(), offset));
             }
         }
         // All connections lost: so is the server.
-        client_thread.is_peer_lost |=
+        client_thread.seen.is_peer_lost |=
             !self.conns.is_empty() && self.conns.iter().all(|conn| conn.error.is_some());
         Ok(())
     }
@@ -314,19 +310,19 @@ impl<'p> Persistent<'p> {
         TcpSummary::of(infos.map(|info| TcpSummary::from(&info)))
     }
 
-    pub(super) fn results(&self) -> Vec<ConnectionResult> {
-        let thread = self.thread as u32;
+    /// Of the connections of this thread, at most [`LISTED`].
+    pub(super) fn results(&self, thread: usize) -> Vec<ConnectionResult> {
         let each =
             self.conns.iter().zip(&self.plan.sockets).map(|(conn, socket)| ConnectionResult {
                 name: conn.name.clone(),
-                thread,
+                thread: thread as u32,
                 sent_bytes: conn.feed.offset,
                 delivered_bytes: conn.sink.offset,
                 transactions_total: conn.transactions,
                 error: conn.error.clone(),
                 tcp: socket.tcp_info().ok().map(|info| TcpSummary::from(&info)),
             });
-        each.collect()
+        each.take(LISTED).collect()
     }
 }
 

@@ -1,6 +1,5 @@
 //! One thread of transactions: what all its loops have in common.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::LoadError;
@@ -8,8 +7,8 @@ use crate::engine::socket::Socket;
 use crate::engine::thread;
 use crate::pace::{Pace, Pacing, Share};
 use crate::pool::Start;
-use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
-use crate::tcp::load::transactions::client_thread::{ClientThread, Times, Totals};
+use crate::tcp::connection::{ConnectionResult, TcpSummary};
+use crate::tcp::load::transactions::client_thread::{ClientThread, Seen, Totals};
 use crate::tcp::load::transactions::crr::{self, CrrPool};
 use crate::tcp::load::transactions::persistent::Persistent;
 use crate::tcp::load::transactions::plan::Plan;
@@ -20,11 +19,8 @@ use crate::tcp::result::ThreadResult;
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
-    pub(super) times: Times,
+    pub(super) seen: Seen,
     pub(super) totals: Totals,
-    pub(super) errors: BTreeMap<(&'static str, String), u64>,
-    pub(super) mismatches: Vec<(String, u64)>,
-    pub(super) is_peer_lost: bool,
     pub(super) tcp: Option<TcpSummary>,
     pub(super) listed: Vec<ConnectionResult>,
     pub(super) _listed: Vec<Listed>,
@@ -41,8 +37,7 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
     tally.connections.set(plan.sockets.len() as u64);
     let blocking = plan.slots == 1 && common.connections == common.threads.count;
     let rate_tps = plan.options.rate_tps;
-    let mut persistent =
-        Persistent::new(&plan, start.index).map_err(|e| LoadError::io("prepare a thread", e))?;
+    let mut persistent = Persistent::new(&plan).map_err(|e| LoadError::io("prepare a thread", e))?;
     let mut totals = Totals::default();
     if let Some(start_ns) = start.ready_and_wait() {
         client_thread.end_ns =
@@ -64,15 +59,12 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
         totals = client_thread.totals();
         persistent.end(&mut client_thread).map_err(|e| LoadError::io("end connections", e))?;
     }
-    let (tcp, listed) = (persistent.tcp(), persistent.results().into_iter().take(LISTED).collect());
+    let (tcp, listed) = (persistent.tcp(), persistent.results(start.index));
     drop(persistent);
     tally.connections.set(0);
     Ok(Report {
         totals,
-        times: client_thread.times,
-        errors: client_thread.errors,
-        mismatches: client_thread.mismatches,
-        is_peer_lost: client_thread.is_peer_lost,
+        seen: client_thread.seen,
         thread: ThreadResult::of(client_thread.usage, tally),
         tcp,
         listed,
