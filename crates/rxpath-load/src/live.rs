@@ -1,18 +1,16 @@
 //! A lock-free histogram of one worker's times: the reporter may read it while the worker records.
 //!
-//! The buckets are those of HdrHistogram with 3 digits, so that [`LiveTimes::histogram`] loses nothing. Each
-//! is a [`Counter`]: one thread writes, any thread may read.
+//! The buckets are those of [`Histogram`], so that [`LiveTimes::histogram`] loses nothing. Each is a [`Counter`]: one
+//! thread writes, any thread may read.
 
 use std::sync::{Mutex, PoisonError};
 
 use rxpath_stats::Histogram;
+use rxpath_stats::buckets::{bucket, first_of};
 
 use crate::quantiles::merged;
 use crate::tally::Counter;
 
-/// Buckets in each power of two, and twice as many in the first one.
-const HALF: u64 = 1024;
-const HALF_BITS: u32 = HALF.trailing_zeros();
 /// Longest time with its own bucket: one minute, as in [`Histogram::of_times`].
 const LONGEST_NS: u64 = 60_000_000_000;
 
@@ -23,23 +21,10 @@ pub struct LiveTimes {
     clipped: Counter,
 }
 
-/// The bucket of a time.
-#[inline]
-fn index(ns: u64) -> usize {
-    let doublings = u64::BITS - HALF_BITS - 1 - (ns | (2 * HALF - 1)).leading_zeros();
-    ((u64::from(doublings) << HALF_BITS) + (ns >> doublings)) as usize
-}
-
-/// The least time of a bucket.
-fn least(index: usize) -> u64 {
-    let doublings = (index as u64 >> HALF_BITS).saturating_sub(1);
-    (index as u64 - (doublings << HALF_BITS)) << doublings
-}
-
 impl Default for LiveTimes {
     /// An empty one; all its memory is taken here.
     fn default() -> Self {
-        let counts = (0..=index(LONGEST_NS)).map(|_| Counter::default()).collect();
+        let counts = (0..=bucket(LONGEST_NS)).map(|_| Counter::default()).collect();
         Self { counts, clipped: Counter::default() }
     }
 }
@@ -48,7 +33,7 @@ impl LiveTimes {
     /// Records a time; only the owning thread may. Over a minute it counts as clipped.
     #[inline]
     pub fn record(&self, ns: u64) {
-        match self.counts.get(index(ns)) {
+        match self.counts.get(bucket(ns)) {
             Some(count) if ns <= LONGEST_NS => count.add(1),
             _ => self.clipped.add(1),
         }
@@ -69,7 +54,7 @@ impl LiveTimes {
         for (at, count) in now.iter().enumerate() {
             let new = count - before.get(at).copied().unwrap_or(0);
             if new > 0 {
-                let ns = if at < self.counts.len() { least(at) } else { u64::MAX };
+                let ns = if at < self.counts.len() { first_of(at) } else { u64::MAX };
                 histogram.record_n(ns, new);
             }
         }
@@ -119,13 +104,6 @@ mod tests {
             for q in [0.0, 0.1, 0.5, 0.9, 0.99, 1.0] {
                 prop_assert_eq!(got.quantile_ns(q), want.quantile_ns(q), "{}", q);
             }
-        }
-
-        #[test]
-        fn a_bucket_begins_with_its_least_time(ns in 0u64..=LONGEST_NS) {
-            let at = index(ns);
-            prop_assert!(least(at) <= ns && ns < least(at + 1), "{at}");
-            prop_assert_eq!(index(least(at)), at);
         }
     }
 

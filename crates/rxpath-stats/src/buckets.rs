@@ -50,13 +50,14 @@ impl Buckets {
 
 /// The bucket of a value.
 #[inline]
-fn bucket(ns: u64) -> usize {
-    let shift = (u64::BITS - ns.leading_zeros()).saturating_sub(BITS);
+pub fn bucket(ns: u64) -> usize {
+    // Of a value with a bucket of its own no bit is shifted out.
+    let shift = u64::BITS - BITS - (ns | ((1 << BITS) - 1)).leading_zeros();
     ((u64::from(shift) << (BITS - 1)) + (ns >> shift)) as usize
 }
 
 /// The lowest value of a bucket.
-fn first_of(bucket: usize) -> u64 {
+pub fn first_of(bucket: usize) -> u64 {
     let half = 1_u64 << (BITS - 1);
     let at = bucket as u64;
     if at < 2 * half {
