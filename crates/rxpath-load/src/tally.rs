@@ -108,7 +108,7 @@ impl Tally {
 }
 
 /// State that a workload shares with its workers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Shared {
     /// The workers shall stop.
     stop: AtomicBool,
@@ -125,13 +125,9 @@ pub struct Shared {
 impl Shared {
     /// For this many workers.
     pub fn new(workers: usize) -> Self {
-        let tallies = (0..workers).map(|_| Tally::default()).collect::<Vec<_>>();
-        for tally in &tallies {
-            tally.cpu.store(u32::MAX, Relaxed);
-        }
-        let (start_ns, began_ns) = (AtomicU64::new(0), AtomicU64::new(0));
-        let cpu_before = Mutex::new(process_cpu_time());
-        Self { stop: AtomicBool::new(false), start_ns, began_ns, tallies, cpu_before }
+        let tally = |_| Tally { cpu: AtomicU32::new(u32::MAX), ..Tally::default() };
+        let tallies = (0..workers).map(tally).collect();
+        Self { tallies, cpu_before: Mutex::new(process_cpu_time()), ..Self::default() }
     }
 
     /// Counts the CPU time of the process from here on.

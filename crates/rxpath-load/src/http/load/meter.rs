@@ -2,8 +2,6 @@
 
 use nix::errno::Errno;
 use rxpath_stats::Histogram;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::http::response::Reply;
 use crate::live::LiveTimes;
@@ -14,10 +12,7 @@ use crate::usage::UsageMeter;
 const MAX_CAUSES: usize = 64;
 
 /// What an error of a request was.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// No connection was established.
     Connect,
