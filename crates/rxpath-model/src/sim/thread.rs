@@ -45,11 +45,9 @@ pub(super) struct Thread {
     pub in_call: u64,
     /// Cost of the sleep that just ended.
     pub extra: u64,
-    pub delivered: u64,
     pub sleeps: u64,
-    /// Time on a CPU, and ready without one; booked up to `stamp`.
-    on_cpu: u64,
-    waited: u64,
+    /// Its times are booked up to `stamp`.
+    pub used: ThreadTime,
     stamp: u64,
     pub fair: Fair,
 }
@@ -114,18 +112,14 @@ impl Thread {
         self.state == State::Ready && !self.frozen
     }
 
-    pub(super) fn used(&self) -> ThreadTime {
-        ThreadTime { running: self.on_cpu, waiting: self.waited, delivered: self.delivered }
-    }
-
     /// Books the time since the last booking; `running` is whether it has the CPU.
     pub(super) fn book(&mut self, now: u64, running: bool) {
         let spent = now - self.stamp;
         self.stamp = now;
         if running {
-            self.on_cpu += spent;
+            self.used.running += spent;
         } else if self.state == State::Ready {
-            self.waited += spent;
+            self.used.waiting += spent;
         }
     }
 }

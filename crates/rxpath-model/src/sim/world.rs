@@ -266,7 +266,7 @@ impl<'a> World<'a> {
             delivered: self.tally.delivered,
             drops: self.drops(),
             cpus: self.cpus.iter().map(|cpu| cpu.used).collect(),
-            threads: self.threads.iter().map(Thread::used).collect(),
+            threads: self.threads.iter().map(|thread| thread.used).collect(),
         }
     }
 
@@ -284,7 +284,7 @@ impl<'a> World<'a> {
             samples.drops[s].push(socket.drops);
         }
         for (t, row) in samples.running.iter_mut().enumerate() {
-            row.push(self.threads[t].used().running);
+            row.push(self.threads[t].used.running);
         }
     }
 }

@@ -30,7 +30,7 @@ impl World<'_> {
                 ..SenderSaid::default()
             },
             receiver: ReceiverSaid {
-                delivered_packets: self.threads.iter().map(|thread| thread.delivered).sum(),
+                delivered_packets: self.threads.iter().map(|thread| thread.used.delivered).sum(),
                 in_flight_packets: queued,
                 socket_drops: Some(socket_drops),
                 payload_bytes: Some(self.p.size as u32),

@@ -109,7 +109,7 @@ impl World<'_> {
         let now = self.now;
         let thread = &mut self.threads[t];
         let Some(packet) = thread.hand.take() else { return };
-        thread.delivered += 1;
+        thread.used.delivered += 1;
         if let Role::Reader { socket } = thread.role {
             self.done_with(socket, &packet);
         }
