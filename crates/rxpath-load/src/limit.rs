@@ -8,6 +8,11 @@ use crate::usage::ThreadUsage;
 /// A thread this busy has no time left.
 pub const BUSY_RATIO: f64 = 0.95;
 
+/// A thread or socket with this many times the mean is an imbalance.
+const IMBALANCE_RATIO: f64 = 1.5;
+/// Below this many datagrams or requests a share says nothing.
+const IMBALANCE_LEAST: u64 = 1000;
+
 /// What limited the rate, with the evidence of this side alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
@@ -93,6 +98,14 @@ pub fn busy_text(threads: &[impl AsRef<ThreadUsage>], duration_s: f64) -> String
         let busy = 100.0 * busy_ratio(thread.as_ref(), duration_s);
         format!("{} {busy:.0} % busy", place(thread.as_ref()))
     })
+}
+
+/// The most, the least and the mean of what several threads or sockets got of `total`, where they are out of balance.
+pub(crate) fn uneven(counts: &[u64], total: u64) -> Option<(u64, u64, f64)> {
+    let (most, least) = (*counts.iter().max()?, *counts.iter().min()?);
+    let mean = total as f64 / counts.len() as f64;
+    let is_uneven = most >= IMBALANCE_LEAST && most as f64 >= mean * IMBALANCE_RATIO;
+    (counts.len() > 1 && is_uneven).then_some((most, least, mean))
 }
 
 /// Whether any thread had no time left.

@@ -13,16 +13,12 @@ use crate::http::serve::options::Engine;
 use crate::http::serve::reply::Kind;
 use crate::http::serve::result::{BusyPollResult, Connections, ServeResult};
 use crate::http::serve::worker_state::Report;
-use crate::limit::{BUSY_RATIO, Limit, Who, busy_text};
+use crate::limit::{BUSY_RATIO, Limit, Who, busy_text, uneven};
 use crate::quantiles::{Quantiles, merged};
 use crate::workload::Finished;
 
 /// A thread that spends no more than this share of its time waiting has none left.
 const SPARE_RATIO: f64 = 0.1;
-/// Below this many requests the shares of a run mean nothing.
-const FEW_REQUESTS: u64 = 1000;
-/// A thread with this many times the mean is an imbalance.
-const IMBALANCE_RATIO: f64 = 1.5;
 
 pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadError> {
     let reports = serve.pool.join()?;
@@ -202,11 +198,7 @@ fn exhausted(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
 
 fn imbalance(result: &ServeResult) -> Option<Warning> {
     let counts: Vec<u64> = result.threads.iter().map(|thread| thread.requests_total).collect();
-    let (most, least) = (*counts.iter().max()?, *counts.iter().min()?);
-    let mean = result.requests_total as f64 / counts.len() as f64;
-    if counts.len() < 2 || most < FEW_REQUESTS || (most as f64) < mean * IMBALANCE_RATIO {
-        return None;
-    }
+    let (most, least, mean) = uneven(&counts, result.requests_total)?;
     let text = format!("one thread answered {most} requests, another {least} (mean {mean:.0})");
     Some(
         Warning::new("thread-imbalance", text)

@@ -4,7 +4,7 @@ use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::busy_poll;
-use crate::limit::{Limit, Who, any_busy, busy_text};
+use crate::limit::{Limit, Who, any_busy, busy_text, uneven};
 use crate::quantiles::{Quantiles, merged};
 use crate::udp::result::{ServeResult, SocketResult};
 use crate::udp::serve::meter::without_margin;
@@ -13,11 +13,6 @@ use crate::udp::serve::worker::Report;
 use crate::udp::serve::{Serve, xdp};
 use crate::udp::tracker;
 use crate::workload::Finished;
-
-/// A socket with this many times the mean is an imbalance.
-const IMBALANCE_RATIO: f64 = 1.5;
-/// Below this many datagrams a socket's share says nothing.
-const IMBALANCE_PACKETS: u64 = 1000;
 
 pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadError> {
     let reports = serve.pool.join()?;
@@ -142,11 +137,7 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
 
 fn imbalance(serve: &Serve, result: &ServeResult) -> Option<Warning> {
     let counts: Vec<u64> = result.sockets.iter().map(|socket| socket.delivered_packets).collect();
-    let (most, least) = (*counts.iter().max()?, *counts.iter().min()?);
-    let mean = result.delivered_packets as f64 / counts.len() as f64;
-    if counts.len() < 2 || most < IMBALANCE_PACKETS || (most as f64) < mean * IMBALANCE_RATIO {
-        return None;
-    }
+    let (most, least, mean) = uneven(&counts, result.delivered_packets)?;
     let streams = result.sequence.streams_count;
     let text =
         format!("one SO_REUSEPORT socket got {most} datagrams, another {least} (mean {mean:.0})");
