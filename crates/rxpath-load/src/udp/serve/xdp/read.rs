@@ -26,11 +26,10 @@ struct Reader<'a> {
     sockets: Vec<(Xsk, Vec<Frame>)>,
     start: &'a Start<'a>,
     usage: UsageMeter,
-    meter: Meter,
     stalls: Stalls,
     /// Received and not looked at yet; its capacity is that of a batch.
     batch: Vec<Received>,
-    reads: u64,
+    report: Report,
 }
 
 /// Reads sockets until told to stop, then drains them.
@@ -39,14 +38,14 @@ pub(super) fn run(
     options: &ServeOptions,
     start: &Start,
 ) -> Result<Report, LoadError> {
+    let meter = Meter::new(options.work_ns, &options.sender_clocks);
     let mut reader = Reader {
         sockets,
         start,
         usage: UsageMeter::new(start.cpu),
-        meter: Meter::new(options.work_ns, &options.sender_clocks),
         stalls: Stalls::new(options.stall),
         batch: Vec::with_capacity(options.batch),
-        reads: 0,
+        report: Report { meter, ..Report::default() },
     };
     reader.usage.restart();
     start.ready();
@@ -73,6 +72,7 @@ impl Reader<'_> {
     #[inline]
     fn read(&mut self) -> u64 {
         let mut all = 0;
+        let Report { meter, reads, .. } = &mut self.report;
         for (xsk, free) in &mut self.sockets {
             while self.batch.len() < self.batch.capacity()
                 && let Some(received) = xsk.receive()
@@ -90,20 +90,20 @@ impl Reader<'_> {
                 let whole = data.get(received.offset..received.offset + received.len);
                 if let Some(payload) = whole.and_then(frame::payload) {
                     bytes += payload.len() as u64;
-                    self.meter.datagram(payload, now_ns);
+                    meter.datagram(payload, now_ns);
                 } else {
                     // The program lets no such frame through.
-                    self.meter.unnumbered += 1;
+                    meter.unnumbered += 1;
                 }
                 free.push(received.frame);
             }
             xsk.give_back();
             xsk.fill(free);
-            self.meter.flush(now_ns);
+            meter.flush(now_ns);
             let tally = self.start.tally;
             tally.units.add(packets);
             tally.received_bytes.add(bytes);
-            self.reads += packets;
+            *reads += packets;
             self.usage.progress(tally, now_ns);
             all += packets;
         }
@@ -120,8 +120,7 @@ impl Reader<'_> {
         }
         let longest_ns = self.stalls.longest_ns;
         let thread = ThreadResult::of_reader(self.usage, self.start.tally, longest_ns);
-        let (meter, reads) = (self.meter, self.reads);
-        Ok(Report { thread, meter, truncated: 0, reads, truesize: None, xdp })
+        Ok(Report { thread, xdp, ..self.report })
     }
 }
 
