@@ -145,8 +145,10 @@ pub fn bounds(parameters: &Parameters) -> Result<FluidBounds, BadParameters> {
 }
 
 impl Bound {
-    fn new(sentence: String, formula: &str, assumes: &str) -> Self {
-        Self { sentence, formula: formula.into(), assumes: assumes.into(), values: Map::new() }
+    /// One whose sentence is still to be said.
+    fn new(formula: &str, assumes: &str) -> Self {
+        let (formula, assumes) = (formula.into(), assumes.into());
+        Self { sentence: String::new(), formula, assumes, values: Map::new() }
     }
 
     /// Adds a number; one without a finite value is left out, and the sentence says why.

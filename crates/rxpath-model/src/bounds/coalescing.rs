@@ -16,7 +16,8 @@ fn compute(p: &Parameters) -> Option<Bound> {
         let sentence = format!(
             "At a softirq load of {load:.2} polling never stops: there are no interrupts to coalesce."
         );
-        return Some(Bound::new(sentence, formula, assumes).with("load_ratio", load));
+        let bound = Bound::new(formula, assumes).with("load_ratio", load);
+        return Some(Bound { sentence, ..bound });
     }
     let got = coalesced(arrivals, service, p.timer()?);
     let mut sentence = format!(
@@ -25,7 +26,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
         got.packets_per_interrupt,
         seconds(got.mean_wait_s)
     );
-    let mut bound = Bound::new(String::new(), formula, assumes)
+    let mut bound = Bound::new(formula, assumes)
         .with("load_ratio", load)
         .with("interrupts_per_s", got.interrupts_per_s)
         .with("packets_per_interrupt_packets", got.packets_per_interrupt)
@@ -35,6 +36,5 @@ fn compute(p: &Parameters) -> Option<Bound> {
         sentence += &format!("; the interrupts take {:.1} % of a CPU", cpu * 100.0);
         bound = bound.with("interrupt_cpu_ratio", cpu);
     }
-    bound.sentence = sentence + ".";
-    Some(bound)
+    Some(Bound { sentence: sentence + ".", ..bound })
 }

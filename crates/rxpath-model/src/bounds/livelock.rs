@@ -22,18 +22,16 @@ fn compute(p: &Parameters) -> Option<Bound> {
         si(inline),
         si(held)
     );
-    Some(
-        Bound::new(
-            sentence,
-            "g = min(lambda, max(0, (1 - lambda c_s)/c_a)); knee 1/(c_s + c_a); with hold-back or NAPI threads \
-             g = min(lambda, max((1 - lambda c_s)/c_a, w/c_a)); c_s = c_pkt + (c_poll + c_irq)/batch",
-            "the softirq has absolute priority (Linux before 4.9 and since 6.5); hold-back is Linux 4.9 to 6.4; \
-             c_s is for the given batch; the real batch grows with the load",
-        )
-        .with("softirq_cost_ns", cpu.softirq_s * 1e9)
-        .with("knee_pps", knee)
-        .with("zero_pps", cpu.zero_pps())
-        .with("goodput_pps", inline)
-        .with("goodput_held_back_pps", held),
+    let bound = Bound::new(
+        "g = min(lambda, max(0, (1 - lambda c_s)/c_a)); knee 1/(c_s + c_a); with hold-back or NAPI threads \
+         g = min(lambda, max((1 - lambda c_s)/c_a, w/c_a)); c_s = c_pkt + (c_poll + c_irq)/batch",
+        "the softirq has absolute priority (Linux before 4.9 and since 6.5); hold-back is Linux 4.9 to 6.4; \
+         c_s is for the given batch; the real batch grows with the load",
     )
+    .with("softirq_cost_ns", cpu.softirq_s * 1e9)
+    .with("knee_pps", knee)
+    .with("zero_pps", cpu.zero_pps())
+    .with("goodput_pps", inline)
+    .with("goodput_held_back_pps", held);
+    Some(Bound { sentence, ..bound })
 }

@@ -20,7 +20,6 @@ fn compute(p: &Parameters) -> Option<Bound> {
         "; the budget is never used up: only the time limit can raise time_squeeze"
     };
     let mut bound = Bound::new(
-        String::new(),
         "packets per pass = W min(n, ceil(budget/W)); 10 passes (MAX_SOFTIRQ_RESTART)",
         "every NAPI has a full weight of packets and is polled once per pass; no time limit is hit",
     )
@@ -32,6 +31,5 @@ fn compute(p: &Parameters) -> Option<Bound> {
         sentence += &format!("; a pass lasts {}", seconds(pass));
         bound = bound.with("pass_s", pass);
     }
-    bound.sentence = sentence + ".";
-    Some(bound)
+    Some(Bound { sentence: sentence + ".", ..bound })
 }

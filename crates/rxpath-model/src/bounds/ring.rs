@@ -28,7 +28,6 @@ fn capacity(p: &Parameters) -> Option<Bound> {
         format!("; {} packets/s offered are below that limit", si(arrivals))
     };
     let mut bound = Bound::new(
-        String::new(),
         "mu1 = s W/(c_poll + W c_pkt); drop = max(0, 1 - mu1/lambda)",
         "back-to-back full polls without interrupts; the softirq gets the CPU share s",
     )
@@ -39,8 +38,7 @@ fn capacity(p: &Parameters) -> Option<Bound> {
         sentence += &format!(", after the ring of {ring} has filled in {}", seconds(fill));
         bound = bound.with("ring_fill_s", fill);
     }
-    bound.sentence = sentence + ".";
-    Some(bound)
+    Some(Bound { sentence: sentence + ".", ..bound })
 }
 
 fn size(p: &Parameters) -> Option<Bound> {
@@ -53,7 +51,6 @@ fn size(p: &Parameters) -> Option<Bound> {
         si(arrivals)
     );
     let mut bound = Bound::new(
-        String::new(),
         "D >= ceil(R tau), tau = rx-usecs + the longest starvation",
         "a regular stream into a ring with all descriptors ready; for a burst use its peak rate",
     )
@@ -71,8 +68,7 @@ fn size(p: &Parameters) -> Option<Bound> {
             .with("time_to_empty_s", ring as f64 / arrivals)
             .flag("ring_suffices", lost <= 0.0);
     }
-    bound.sentence = sentence + ".";
-    Some(bound)
+    Some(Bound { sentence: sentence + ".", ..bound })
 }
 
 fn burst(p: &Parameters) -> Option<Bound> {
@@ -84,8 +80,8 @@ fn burst(p: &Parameters) -> Option<Bound> {
         si(rate)
     );
     let assumes = "the ring is empty before the burst and polled continuously during the burst";
-    let bound = Bound::new(sentence, "D >= B (1 - mu1/R)", assumes);
-    Some(bound.count("min_ring_packets", needed as u64))
+    let bound = Bound::new("D >= B (1 - mu1/R)", assumes);
+    Some(Bound { sentence, ..bound.count("min_ring_packets", needed as u64) })
 }
 
 fn backlog(p: &Parameters) -> Option<Bound> {
@@ -99,15 +95,12 @@ fn backlog(p: &Parameters) -> Option<Bound> {
         percent(dropped),
         si(offered)
     );
-    let bound = Bound::new(
-        sentence,
-        "drop = max(0, 1 - mu_b/lambda')",
-        "one target CPU; netdev_max_backlog packets per CPU",
-    );
-    let bound = bound.with("capacity_pps", rate).with("drop_ratio", dropped);
-    Some(if dropped > 0.0 {
-        bound.with("backlog_fill_s", places / (offered - rate))
-    } else {
-        bound
-    })
+    let assumes = "one target CPU; netdev_max_backlog packets per CPU";
+    let mut bound = Bound::new("drop = max(0, 1 - mu_b/lambda')", assumes)
+        .with("capacity_pps", rate)
+        .with("drop_ratio", dropped);
+    if dropped > 0.0 {
+        bound = bound.with("backlog_fill_s", places / (offered - rate));
+    }
+    Some(Bound { sentence, ..bound })
 }

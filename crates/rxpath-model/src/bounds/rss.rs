@@ -13,7 +13,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
     let assumes = "flows of equal rate, a uniform hash and an even indirection table";
     let Some(fullest) = expected_max(flows, queues) else {
         let sentence = format!("{flows} flows on {queues} queues are too many for the exact sum.");
-        return Some(Bound::new(sentence, formula, assumes));
+        return Some(Bound { sentence, ..Bound::new(formula, assumes) });
     };
     let efficiency = flows as f64 / (queues as f64 * fullest);
     let mut sentence = format!(
@@ -21,7 +21,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
          is reached when it saturates",
         percent(efficiency)
     );
-    let mut bound = Bound::new(String::new(), formula, assumes)
+    let mut bound = Bound::new(formula, assumes)
         .with("fullest_queue_flows", fullest)
         .with("efficiency_ratio", efficiency);
     if let Some(rate) = p.ring_rate() {
@@ -29,6 +29,5 @@ fn compute(p: &Parameters) -> Option<Bound> {
         sentence += &format!(", at {} packets/s in all", si(first));
         bound = bound.with("first_saturation_pps", first);
     }
-    bound.sentence = sentence + ".";
-    Some(bound)
+    Some(Bound { sentence: sentence + ".", ..bound })
 }

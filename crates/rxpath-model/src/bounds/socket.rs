@@ -29,14 +29,13 @@ fn capacity(p: &Parameters) -> Option<Bound> {
     };
     let formula =
         "N = floor(sk_rcvbuf/truesize); 3/4 N while reading, because memory is freed in quarters";
-    Some(
-        Bound::new(sentence, formula, assumes)
-            .count("truesize_bytes", truesize)
-            .flag("truesize_estimated", estimated)
-            .count("rcvbuf_bytes", p.rcvbuf())
-            .count("capacity_packets", places)
-            .count("certain_packets", certain),
-    )
+    let bound = Bound::new(formula, assumes)
+        .count("truesize_bytes", truesize)
+        .flag("truesize_estimated", estimated)
+        .count("rcvbuf_bytes", p.rcvbuf())
+        .count("capacity_packets", places)
+        .count("certain_packets", certain);
+    Some(Bound { sentence, ..bound })
 }
 
 fn compute(p: &Parameters) -> Option<Bound> {
@@ -46,7 +45,6 @@ fn compute(p: &Parameters) -> Option<Bound> {
     let mut sentence =
         format!("The reader can take {} datagrams/s, {} arrive", si(rate), si(offered));
     let mut bound = Bound::new(
-        String::new(),
         "mu3 = s (1 - u)/c_a; drop = max(0, 1 - mu3/lambda2); fill = N/(lambda2 - mu3)",
         "a fluid model: between a load of 0.8 and 1 it underestimates loss; use the M/D/1/K value for Poisson arrivals there",
     )
@@ -77,6 +75,5 @@ fn compute(p: &Parameters) -> Option<Bound> {
         }
         bound = bound.with("random_arrivals_drop_ratio", random);
     }
-    bound.sentence = sentence + ".";
-    Some(bound)
+    Some(Bound { sentence: sentence + ".", ..bound })
 }

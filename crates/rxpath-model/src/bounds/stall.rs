@@ -21,7 +21,6 @@ fn compute(p: &Parameters) -> Option<Bound> {
         seconds(overflow)
     );
     let mut bound = Bound::new(
-        String::new(),
         "N >= ceil(lambda T); sk_rcvbuf >= 4/3 N truesize; drain = lambda T/(mu - lambda); worst sojourn <= T + N c_a/s; \
          drop = max(0, lambda T - N)/(lambda P) if the queue empties between stalls, else 1 - mu (P - T)/(lambda P)",
         "regular arrivals into an empty queue; memory of read datagrams is freed in quarters of the buffer",
@@ -55,6 +54,5 @@ fn compute(p: &Parameters) -> Option<Bound> {
         seconds(stall),
         Bytes(bytes as u64)
     );
-    bound.sentence = sentence + ".";
-    Some(bound)
+    Some(Bound { sentence: sentence + ".", ..bound })
 }

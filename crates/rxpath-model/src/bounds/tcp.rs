@@ -22,7 +22,6 @@ fn compute(p: &Parameters) -> Option<Bound> {
         si(by_window)
     );
     let mut bound = Bound::new(
-        String::new(),
         "rate <= min(window/RTT, mu3); a stall T is hidden iff the window holds rate T",
         "no loss on the path; the window is about half of sk_rcvbuf (tcp_adv_win_scale, scaling ratio)",
     )
@@ -42,6 +41,5 @@ fn compute(p: &Parameters) -> Option<Bound> {
         );
         bound = bound.count("min_window_bytes", needed as u64).flag("stall_hidden", hidden);
     }
-    bound.sentence = sentence + ".";
-    Some(bound)
+    Some(Bound { sentence: sentence + ".", ..bound })
 }

@@ -30,9 +30,8 @@ fn compute(p: &Parameters) -> Option<Bound> {
         percent(dropped)
     );
     let assumes = "a fluid in steady state: overflowing queues are full; stages without a given cost lose nothing";
-    Some(
-        Bound::new(sentence, "p = 1 - (1-p1)(1-p1b)(1-p3); g = lambda (1-p)", assumes)
-            .with("goodput_pps", left)
-            .with("drop_ratio", dropped),
-    )
+    let bound = Bound::new("p = 1 - (1-p1)(1-p1b)(1-p3); g = lambda (1-p)", assumes)
+        .with("goodput_pps", left)
+        .with("drop_ratio", dropped);
+    Some(Bound { sentence, ..bound })
 }
