@@ -27,7 +27,7 @@ pub fn bind_group(
         let socket = open(addr)?;
         if reuseport {
             let refused = LoadError::unsupported("--sockets reuseport (SO_REUSEPORT)");
-            socket.reuse_port().map_err(refused)?;
+            socket.0.set_reuse_port(true).map_err(refused)?;
         }
         socket.bind(addr).map_err(|e| refusal("bind", addr, e))?;
         addr = local(&socket)?;

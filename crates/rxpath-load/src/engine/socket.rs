@@ -86,11 +86,6 @@ impl Socket {
         ip_address(&self.0.peer_addr()?)
     }
 
-    /// Another socket may bind to the same port if it sets this, too (`SO_REUSEPORT`).
-    pub fn reuse_port(&self) -> io::Result<()> {
-        self.0.set_reuse_port(true)
-    }
-
     /// Binds although connections in TIME_WAIT, or sockets that set this, hold the port (`SO_REUSEADDR`).
     pub fn reuse_address(&self) -> io::Result<()> {
         self.0.set_reuse_address(true)

@@ -170,12 +170,9 @@ impl Sink {
             let part = mapping.receive(socket).unwrap_or_default();
             (got, skip) = (part.mapped, part.skip);
             if got > 0 {
-                let wrong = if self.verify && self.mismatch.is_none() {
-                    pattern.mismatch(self.offset, mapping.bytes())
-                } else {
-                    None
-                };
-                self.mismatch = self.mismatch.or(wrong);
+                if self.verify && self.mismatch.is_none() {
+                    self.mismatch = pattern.mismatch(self.offset, mapping.bytes());
+                }
                 self.mapped_bytes += got as u64;
                 self.offset += got as u64;
             }

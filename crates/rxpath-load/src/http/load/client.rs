@@ -131,12 +131,8 @@ impl<'a, W: Wire> Client<'a, W> {
         self.dispatch();
         let until = self.next_timer_ns.min(self.config.end_ns);
         let until = match &self.pace {
-            Some(pace) if self.left > 0 => {
-                if !self.idle.is_empty() || pace.spin_only {
-                    pace.nap_until(self.now_ns, self.config.end_ns).unwrap_or(0).min(until)
-                } else {
-                    until
-                }
+            Some(pace) if self.left > 0 && (pace.spin_only || !self.idle.is_empty()) => {
+                pace.nap_until(self.now_ns, self.config.end_ns).unwrap_or(0).min(until)
             }
             _ => until,
         };

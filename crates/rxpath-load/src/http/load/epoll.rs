@@ -154,9 +154,7 @@ impl Client<'_, EpollWire> {
                 }
                 Err(Errno::EAGAIN) => return,
                 Err(Errno::EINTR) => {}
-                Err(errno) => {
-                    return self.fail(slot, Kind::Read, Some(errno));
-                }
+                Err(errno) => return self.fail(slot, Kind::Read, Some(errno)),
             }
         }
         // More is there: setting the events again makes the kernel report it again.

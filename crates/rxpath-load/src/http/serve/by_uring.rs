@@ -214,20 +214,16 @@ impl UringLoop {
                 if conn.end == End::Open {
                     conn.end = End::Close(CloseReason::Peer);
                 }
-                Ok(())
             }
             0 => {
                 let why = conn.why_ended();
                 self.dismiss(token, why);
-                Ok(())
             }
             // No buffer was free, or we took the order back: it is given again when there is room.
-            libc::ENOBUFS | libc::ECANCELED => self.go_on_receiving(token),
-            _ => {
-                self.dismiss(token, CloseReason::Error);
-                Ok(())
-            }
+            libc::ENOBUFS | libc::ECANCELED => return self.go_on_receiving(token),
+            _ => self.dismiss(token, CloseReason::Error),
         }
+        Ok(())
     }
 
     /// Rearms the receive when it ended, or cancels it when too much waits to be sent.

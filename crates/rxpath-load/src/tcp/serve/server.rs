@@ -100,10 +100,8 @@ impl ServerState {
         }
         let wrong = connection.sink.mismatch;
         let wrong = wrong.map(|offset_bytes| Mismatch { connection: name, offset_bytes });
-        if let Some(wrong) = &wrong
-            && past.mismatches.len() < MISMATCHES
-        {
-            past.mismatches.push(wrong.clone());
+        if past.mismatches.len() < MISMATCHES {
+            past.mismatches.extend(wrong.clone());
         }
         drop(past);
         if let Some(run) = &connection.run {

@@ -267,22 +267,16 @@ impl<'a> Worker<'a> {
             self.usage.progress(self.tally, now_ns);
         }
         match ended {
-            Ok(Step::Idle | Step::Moved) => self.watch(key, stopping),
-            Ok(Step::Settled) => self.settle(key),
-            Ok(Step::Ended) => {
-                self.close(key, None);
-                Ok(())
-            }
+            Ok(Step::Idle | Step::Moved) => return self.watch(key, stopping),
+            Ok(Step::Settled) => return self.settle(key),
+            Ok(Step::Ended) => self.close(key, None),
             Ok(Step::Refused(why)) => {
                 *self.plan.server.past().refused.entry(why).or_default() += 1;
                 self.close(key, None);
-                Ok(())
             }
-            Err(error) => {
-                self.close(key, Some(&error));
-                Ok(())
-            }
+            Err(error) => self.close(key, Some(&error)),
         }
+        Ok(())
     }
 
     /// Tells epoll when the wanted events changed.

@@ -209,10 +209,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
     #[cold]
     fn after_error(&mut self, flow: usize, error: &io::Error) -> Result<bool, LoadError> {
         match error.kind() {
-            ErrorKind::WouldBlock => {
-                self.wait_for_room(flow)?;
-                return Ok(true);
-            }
+            ErrorKind::WouldBlock => return self.wait_for_room(flow).map(|()| true),
             ErrorKind::Interrupted => return Ok(true),
             // The answer to an earlier datagram; this one was not tried.
             ErrorKind::ConnectionRefused => {
