@@ -15,6 +15,9 @@ const LONGEST_LINE: u64 = 256;
 const LONGEST_PACKET: u32 = 1 << 20;
 /// The largest payload of a datagram.
 const LARGEST: u64 = 65_507;
+/// Bytes in front of all packets of a capture, and in front of each.
+const FILE_HEAD_BYTES: usize = 24;
+const HEAD_BYTES: usize = 16;
 
 /// One arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,14 +152,13 @@ impl<R: BufRead> TraceReader<R> {
 
     fn packet(&mut self, pcap: Pcap) -> Result<Option<(u64, u32, u32)>, TraceError> {
         self.count += 1;
-        let mut head = [0; 16];
-        let got = fill(&mut self.from, &mut head)?;
-        if got == 0 {
+        let head = up_to(&mut self.from, HEAD_BYTES)?;
+        if head.is_empty() {
             return Ok(None);
         }
         let place = || format!("packet {}", self.count);
         let cut = || TraceError::at(place(), "the file ends inside it: it was truncated");
-        if got < head.len() {
+        if head.len() < HEAD_BYTES {
             return Err(cut());
         }
         let [seconds, fraction, kept, whole] = [0, 4, 8, 12].map(|at| pcap.number(&head[at..]));
@@ -167,8 +169,8 @@ impl<R: BufRead> TraceReader<R> {
         if whole == 0 {
             return Err(TraceError::at(place(), "a packet of 0 bytes"));
         }
-        let mut data = vec![0; kept as usize];
-        if fill(&mut self.from, &mut data)? < data.len() {
+        let data = up_to(&mut self.from, kept as usize)?;
+        if data.len() < kept as usize {
             return Err(cut());
         }
         let at = u64::from(seconds) * 1_000_000_000
@@ -202,23 +204,16 @@ fn fields(line: &str) -> Option<(u64, u32, u32)> {
     (parts.next().is_none() && bytes <= LARGEST).then_some((at, bytes as u32, flow))
 }
 
-/// Reads until `into` is full or the file ends.
-fn fill(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
-    let mut got = 0;
-    while got < into.len() {
-        match from.read(&mut into[got..]) {
-            Ok(0) => break,
-            Ok(n) => got += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+/// The next bytes; fewer where the file ends.
+fn up_to(from: &mut impl Read, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut got = Vec::with_capacity(bytes);
+    from.by_ref().take(bytes as u64).read_to_end(&mut got)?;
     Ok(got)
 }
 
 fn header(from: &mut impl Read, big_endian: bool, nanoseconds: bool) -> Result<Pcap, TraceError> {
-    let mut head = [0; 24];
-    if fill(from, &mut head)? < head.len() {
+    let head = up_to(from, FILE_HEAD_BYTES)?;
+    if head.len() < FILE_HEAD_BYTES {
         return Err(TraceError::at("file header", "the file ends inside it"));
     }
     let mut pcap = Pcap { big_endian, nanoseconds, link: 0 };
