@@ -45,11 +45,8 @@ impl StreamConn {
         } else {
             None
         };
-        let sink = if options.direction.receives() {
-            Some(Sink::new(&socket, options.receive, common.verify)?)
-        } else {
-            None
-        };
+        let sink = || Sink::new(&socket, options.receive, common.verify);
+        let sink = options.direction.receives().then(sink).transpose()?;
         let name = crate::tcp::result::name(socket.local().ok(), socket.peer().ok());
         let due_bytes = if options.bitrate_bps.is_some() { 0 } else { u64::MAX };
         Ok(Self {

@@ -98,14 +98,12 @@ impl PendingTransaction {
         let plan = shared.plan;
         let rest = plan.options.request_bytes as usize - shared.head_payload();
         let verify = plan.options.common.verify;
-        let feed = if rest > 0 {
+        let feed = (rest > 0).then(|| {
             let pattern = Arc::clone(&plan.pattern);
             let mut feed = Feed::new(pattern, SendMethod::Copy, usize::MAX, verify);
             feed.offset = shared.head_payload() as u64;
-            Some(feed)
-        } else {
-            None
-        };
+            feed
+        });
         let method = crate::tcp::serve::options::ReceiveMethod::Read;
         let sink = Sink::new(&socket, method, verify)?;
         Ok(Self { socket, stage: Stage::Connecting, transaction, feed, sink, is_answered: false })
