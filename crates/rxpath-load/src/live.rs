@@ -70,16 +70,14 @@ impl NewTimes {
     /// The times of these threads since the last call. **Cost** some 30 us a thread.
     pub(crate) fn read<'a>(&self, live: impl Iterator<Item = &'a LiveTimes>) -> Histogram {
         let mut before = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut parts = Vec::new();
-        for (at, live) in live.enumerate() {
+        merged(live.enumerate().map(|(at, live)| {
             if before.len() <= at {
                 before.push(Vec::new());
             }
             let (times, now) = live.since(&before[at]);
             before[at] = now;
-            parts.push(times);
-        }
-        merged(&parts)
+            times
+        }))
     }
 }
 

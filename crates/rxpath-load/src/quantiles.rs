@@ -1,5 +1,7 @@
 //! The quantiles of a histogram of times, as a result reports them.
 
+use std::borrow::Borrow;
+
 use rxpath_stats::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,11 +57,11 @@ impl Quantiles {
 }
 
 /// The histograms of several threads as one.
-pub fn merged<'a>(parts: impl IntoIterator<Item = &'a Histogram>) -> Histogram {
+pub fn merged(parts: impl IntoIterator<Item = impl Borrow<Histogram>>) -> Histogram {
     let mut all = Histogram::of_times();
     for part in parts {
         // Equal bounds always fit.
-        let _ = all.merge(part);
+        let _ = all.merge(part.borrow());
     }
     all
 }

@@ -173,7 +173,7 @@ impl World<'_> {
             sleeps_total: self.threads.iter().map(|thread| thread.sleeps).sum(),
             wasted_ns: tally.wasted_ns,
             resent_packets: resent,
-            cpus: self.cpu_split(),
+            cpus: from.cpus.iter().zip(&to.cpus).map(|(from, to)| to.since(from)).collect(),
             times: Vec::new(),
             window_ns: to.at - from.at,
             simulated_ns: self.now,
@@ -213,12 +213,6 @@ impl World<'_> {
         }
         all.push(stage("socket", 2, &sockets));
         all
-    }
-
-    /// The time of each CPU in the measured window.
-    fn cpu_split(&self) -> Vec<CpuSplit> {
-        let (from, to) = self.window();
-        from.cpus.iter().zip(&to.cpus).map(|(from, to)| to.since(from)).collect()
     }
 }
 

@@ -54,9 +54,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
 
 /// Service times and response times of all threads.
 fn times(load: &Load, reports: &[Report]) -> (Histogram, Histogram) {
-    let responses: Vec<Histogram> =
-        load.live.iter().map(|thread| thread.response.histogram()).collect();
-    let response = merged(&responses);
+    let response = merged(load.live.iter().map(|thread| thread.response.histogram()));
     // Where the two cannot differ they are recorded once.
     let services: Vec<&Histogram> = reports.iter().filter_map(|r| r.service.as_ref()).collect();
     let service = if services.is_empty() { response.clone() } else { merged(services) };

@@ -10,7 +10,7 @@ use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::schedule::KEPT_RATIO;
 use crate::udp::header::flow_of;
 use crate::udp::load::Load;
-use crate::udp::result::{DestinationResult, Lateness, LoadResult};
+use crate::udp::result::{DestinationResult, FramesLedger, Lateness, LoadResult};
 use crate::workload::Finished;
 use rxpath_stats::Histogram;
 
@@ -26,10 +26,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         result.refused_count += report.refused;
         result.hidden_errors_count += report.hidden;
         result.blocked_s += report.thread.blocked_s;
-        result.frames = match (result.frames, report.frames) {
-            (Some(all), Some(own)) => Some(all.and(own)),
-            (all, own) => all.or(own),
-        };
+        result.frames = result.frames.into_iter().chain(report.frames).reduce(FramesLedger::and);
         result.threads.push(report.thread);
         streams.extend(report.streams);
         if let Some(ledger) = report.xdp {

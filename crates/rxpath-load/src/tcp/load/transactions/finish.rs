@@ -26,8 +26,7 @@ pub(super) fn finish<const SINGLE: bool>(
 ) -> Result<Finished<TransactionsResult>, LoadError> {
     let reports = client.pool.join()?;
     let (shared, cpu) = (&client.pool.shared, client.pool.shared.cpu_time());
-    let times: Vec<Histogram> = client.live.iter().map(LiveTimes::histogram).collect();
-    let times = merged(&times);
+    let times = merged(client.live.iter().map(LiveTimes::histogram));
     // Without a schedule there is no response time apart from the service time.
     let (service, response) = match client.options.rate_tps {
         None => (times, Histogram::of_times()),
