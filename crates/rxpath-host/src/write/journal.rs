@@ -27,28 +27,35 @@ pub use undo::{Manner, Restored, Undo};
 
 use form::{Line, VERSION, parse};
 
-/// One change on the journal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One change on the journal: its line `begin`, and what later lines say of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalEntry {
     /// Its number, from 0.
     pub n: u32,
     /// What was to be changed; of a group, all of it.
     pub target: Target,
     /// What the target belonged to; `None` for settings of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
     /// The value before.
     pub before: String,
     /// The value asked for.
     pub asked: String,
     /// Other settings that the change may take along, with their values before.
+    // With the name in journals of earlier builds, which are undone all the same.
+    #[serde(default, alias = "beside", skip_serializing_if = "Vec::is_empty")]
     pub coupled: Vec<(Target, String)>,
     /// The value read back and what that means; `None` when the writer died in between.
+    #[serde(skip)]
     pub end: Option<(Option<String>, ChangeOutcome)>,
     /// Those of `coupled` that the change took along, with their values afterwards; `None` where nobody looked.
+    #[serde(skip)]
     pub taken: Option<Vec<(Target, Option<String>)>>,
     /// Nothing came of it: the setting, and what it may take along, read afterwards as before.
+    #[serde(skip)]
     pub unchanged: bool,
     /// It was undone.
+    #[serde(skip)]
     pub undone: bool,
 }
 
@@ -331,9 +338,18 @@ impl Journal {
                 Err(_) => {}
             }
         }
-        let (target, identity) = (target.clone(), setter.identify(target)?);
-        let (before, asked) = (before.into(), asked.into());
-        self.note(Line::Begin { n, target, identity, before, asked, coupled: also })?;
+        self.note(Line::Begin(JournalEntry {
+            n,
+            target: target.clone(),
+            identity: setter.identify(target)?,
+            before: before.into(),
+            asked: asked.into(),
+            coupled: also,
+            end: None,
+            taken: None,
+            unchanged: false,
+            undone: false,
+        }))?;
         Ok(n)
     }
 

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Contents, JournalEntry, Watch};
 use crate::HostError;
-use crate::read::identity::Identity;
 use crate::write::change::{ChangeOutcome, Target};
 use crate::write::fault::Point;
 
@@ -27,17 +26,7 @@ pub(super) enum Line {
     Reached {
         count: usize,
     },
-    Begin {
-        n: u32,
-        target: Target,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        identity: Option<Identity>,
-        before: String,
-        asked: String,
-        // With the name in journals of earlier builds, which are undone all the same.
-        #[serde(default, alias = "beside", skip_serializing_if = "Vec::is_empty")]
-        coupled: Vec<(Target, String)>,
-    },
+    Begin(JournalEntry),
     End {
         n: u32,
         after: Option<String>,
@@ -63,7 +52,7 @@ impl Line {
             Self::Head { .. } => Point::TornHead,
             Self::Planned { .. } => Point::TornPlanned,
             Self::Reached { .. } => Point::TornReached,
-            Self::Begin { .. } => Point::TornBegin,
+            Self::Begin(_) => Point::TornBegin,
             Self::End { .. } => Point::TornEnd,
             Self::Undone { .. } => Point::TornUndone,
             Self::Watch(_) => Point::TornWatch,
@@ -107,21 +96,7 @@ impl Contents {
             Line::Watch(watch) => self.watch = Some(watch),
             Line::Confirmed => self.confirmed = true,
             Line::Forgotten => self.forgotten = true,
-            Line::Begin { n, target, identity, before, asked, coupled } => {
-                let (end, taken, unchanged, undone) = (None, None, false, false);
-                self.entries.push(JournalEntry {
-                    n,
-                    target,
-                    identity,
-                    before,
-                    asked,
-                    coupled,
-                    end,
-                    taken,
-                    unchanged,
-                    undone,
-                });
-            }
+            Line::Begin(entry) => self.entries.push(entry),
             Line::Planned { steps } => self.planned = steps,
             Line::Reached { count } => self.reached = Some(count),
             Line::End { n, after, unchanged, taken, outcome } => {
