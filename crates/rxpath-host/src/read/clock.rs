@@ -41,12 +41,9 @@ const READINGS: u32 = 8;
 impl ClockReading {
     /// Reads both.
     pub fn now() -> Self {
-        let Sandwich { before_ns, other_ns, after_ns } = Sandwich::of(ClockId::CLOCK_MONOTONIC_RAW);
-        Self {
-            monotonic_ns: before_ns.midpoint(after_ns),
-            raw_ns: other_ns,
-            within_ns: after_ns - before_ns,
-        }
+        let [before_ns, raw_ns, after_ns] = between(ClockId::CLOCK_MONOTONIC_RAW);
+        let monotonic_ns = before_ns.midpoint(after_ns);
+        Self { monotonic_ns, raw_ns, within_ns: after_ns - before_ns }
     }
 
     /// How much faster `CLOCK_MONOTONIC` ran than the hardware's clock since `before`, at least, in parts per million: the
@@ -60,31 +57,10 @@ impl ClockReading {
     }
 }
 
-/// A clock between two readings of `CLOCK_MONOTONIC`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sandwich {
-    before_ns: u64,
-    other_ns: u64,
-    after_ns: u64,
-}
-
-impl Sandwich {
-    /// The narrowest of some.
-    fn of(clock: ClockId) -> Self {
-        let reading = |_| {
-            let before_ns = monotonic_ns();
-            let other_ns = read(clock);
-            Self { before_ns, other_ns, after_ns: monotonic_ns() }
-        };
-        let first = reading(0);
-        (1..READINGS)
-            .map(reading)
-            .fold(first, |best, next| if next.width_ns() < best.width_ns() { next } else { best })
-    }
-
-    fn width_ns(self) -> u64 {
-        self.after_ns - self.before_ns
-    }
+/// A clock between two readings of `CLOCK_MONOTONIC`: the quickest of some.
+fn between(clock: ClockId) -> [u64; 3] {
+    let readings = (0..READINGS).map(|_| [monotonic_ns(), read(clock), monotonic_ns()]);
+    readings.min_by_key(|[before_ns, _, after_ns]| after_ns - before_ns).unwrap_or_default()
 }
 
 /// `CLOCK_REALTIME`, in which the kernel stamps what it receives, between two readings of `CLOCK_MONOTONIC`.
@@ -104,8 +80,8 @@ pub struct RealtimeReading {
 impl RealtimeReading {
     /// Reads both.
     pub fn now() -> Self {
-        let Sandwich { before_ns, other_ns, after_ns } = Sandwich::of(ClockId::CLOCK_REALTIME);
-        Self { before_ns, realtime_ns: other_ns, after_ns }
+        let [before_ns, realtime_ns, after_ns] = between(ClockId::CLOCK_REALTIME);
+        Self { before_ns, realtime_ns, after_ns }
     }
 
     /// By how much `CLOCK_MONOTONIC` is ahead of `CLOCK_REALTIME`, at least and at most.
