@@ -156,7 +156,7 @@ fn measure(cpu: u32, beside: Beside, stop: &AtomicBool) -> Result<MeterReading, 
     let after = line(&root, cpu)?;
     let span_ns = last - begun - aside_ns;
     // A 32-bit counter cannot go around twice in the time that a meter runs.
-    let wide = |now: u32, then: u32| Width::U32.step(then.into(), now.into()).moved().unwrap_or(0);
+    let wide = |now: u32, then: u32| Width::U32.step(then.into(), now.into()).unwrap_or(0);
     Ok(MeterReading {
         span_ns,
         stolen_ns,

@@ -14,32 +14,6 @@ pub enum Width {
     U64,
 }
 
-/// What happened between two readings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CounterStep {
-    /// It moved by so much; a wrap, if there was one, is taken into account.
-    Moved(u64),
-    /// It went back by more than one wrap explains: the device, driver or namespace started again.
-    ///
-    /// What was counted before the reset is lost; `since` is what was counted after it, at least.
-    Reset {
-        /// The new reading.
-        since: u64,
-    },
-    /// A reading does not fit in the width: it is not such a counter.
-    NotSuch,
-}
-
-impl CounterStep {
-    /// The movement, when it is known.
-    pub fn moved(self) -> Option<u64> {
-        match self {
-            Self::Moved(by) => Some(by),
-            Self::Reset { .. } | Self::NotSuch => None,
-        }
-    }
-}
-
 impl Width {
     /// The largest reading.
     pub fn max(self) -> u64 {
@@ -49,7 +23,10 @@ impl Width {
         }
     }
 
-    /// The step from `before` to `after`.
+    /// How far it moved from `before` to `after`, over a wrap if there was one.
+    ///
+    /// `None` when it went back by more than one wrap explains: the device, driver or namespace started again. `None`, too,
+    /// when a reading does not fit in the width: it is not such a counter.
     ///
     /// A reading that went back is a wrap when the distance forward is less than half of the width, a
     /// reset otherwise: at 10 million packets a second 32 bits wrap in 429 s, half of them in 214 s, so
@@ -57,19 +34,15 @@ impl Width {
     ///
     /// **Caveat** a counter that was reset from its upper half to near 0 looks like a wrap; more than one
     /// wrap between two readings can't be seen.
-    pub fn step(self, before: u64, after: u64) -> CounterStep {
+    pub fn step(self, before: u64, after: u64) -> Option<u64> {
         if before > self.max() || after > self.max() {
-            return CounterStep::NotSuch;
+            return None;
         }
         if after >= before {
-            return CounterStep::Moved(after - before);
+            return Some(after - before);
         }
         let forward = (self.max() - before).saturating_add(after).saturating_add(1);
-        if self == Self::U32 && forward <= self.max() / 2 {
-            CounterStep::Moved(forward)
-        } else {
-            CounterStep::Reset { since: after }
-        }
+        (self == Self::U32 && forward <= self.max() / 2).then_some(forward)
     }
 }
 
@@ -80,23 +53,24 @@ mod tests {
 
     #[test]
     fn a_32_bit_counter_wraps_and_a_64_bit_counter_resets() {
-        assert_eq!(Width::U32.step(0xffff_fff0, 0x10), CounterStep::Moved(0x20));
-        assert_eq!(Width::U64.step(0xffff_fff0, 0x10), CounterStep::Reset { since: 0x10 });
-        assert_eq!(Width::U64.step(u64::MAX, 0), CounterStep::Reset { since: 0 });
-        assert_eq!(Width::U32.step(5_000, 3), CounterStep::Reset { since: 3 });
-        assert_eq!(Width::U32.step(1 << 33, 3), CounterStep::NotSuch);
+        assert_eq!(Width::U32.step(0xffff_fff0, 0x10), Some(0x20));
+        assert_eq!(Width::U64.step(0xffff_fff0, 0x10), None);
+        assert_eq!(Width::U64.step(u64::MAX, 0), None);
+        assert_eq!(Width::U32.step(5_000, 3), None);
+        // No counter of 32 bits: its distance is one that such a counter may move.
+        assert_eq!(Width::U32.step(1 << 33, (1 << 33) + 3), None);
     }
 
     proptest! {
         #[test]
         fn forward_steps_are_exact(before: u64, by: u64) {
             let Some(after) = before.checked_add(by) else { return Ok(()) };
-            prop_assert_eq!(Width::U64.step(before, after), CounterStep::Moved(by));
+            prop_assert_eq!(Width::U64.step(before, after), Some(by));
         }
 
         #[test]
         fn no_step_is_larger_than_the_width(before: u64, after: u64) {
-            if let CounterStep::Moved(by) = Width::U32.step(before, after) {
+            if let Some(by) = Width::U32.step(before, after) {
                 prop_assert!(u32::try_from(by).is_ok());
             }
         }

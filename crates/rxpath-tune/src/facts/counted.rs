@@ -63,7 +63,7 @@ impl Evidence {
 impl Count {
     /// The count of two readings of a counter of this width.
     pub fn of(width: Width, first: u64, later: Option<u64>) -> Self {
-        let recent = later.and_then(|later| width.step(first, later).moved());
+        let recent = later.and_then(|later| width.step(first, later));
         Self { total: later.unwrap_or(first), recent }
     }
 
