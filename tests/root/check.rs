@@ -44,7 +44,7 @@ fn inside<T: Send>(own_sysfs: bool, job: impl FnOnce() -> T + Send) -> T {
 fn make_veth(route: &mut Netlink, name: &str, queues: u32) {
     let own = File::open("/proc/thread-self/ns/net").unwrap();
     let peer = format!("{name}-peer");
-    let spec = VethSpec { name, peer: &peer, peer_ns: own.as_raw_fd(), queues, mtu: None };
+    let spec = VethSpec { name, peer: &peer, peer_ns: own.as_raw_fd(), queues };
     route.create_veth(&spec).unwrap();
 }
 

@@ -68,7 +68,7 @@ impl Pair {
         let peer_ns = pair.tx.0.as_raw_fd();
         pair.rx.run(|| {
             let mut route = Netlink::route().unwrap();
-            let spec = VethSpec { name: "veth", peer: "veth", peer_ns, queues: 1, mtu: None };
+            let spec = VethSpec { name: "veth", peer: "veth", peer_ns, queues: 1 };
             route.create_veth(&spec).unwrap();
         });
         let ends = [(&pair.tx, 1, TX_MAC, 2, RX_MAC), (&pair.rx, 2, RX_MAC, 1, TX_MAC)];

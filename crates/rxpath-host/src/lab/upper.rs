@@ -1,14 +1,14 @@
 //! Devices over another one: a bridge with one port, a macvlan, an ipvlan.
 
 use libc::{
-    IFLA_ADDRESS, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINKINFO,
-    IFLA_MASTER, RTM_NEWLINK,
+    IFLA_ADDRESS, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINKINFO, IFLA_MASTER,
+    RTM_NEWLINK,
 };
 
 use crate::HostError;
 use crate::netlink::socket::{CREATE, Netlink};
 use crate::netlink::wire::Body;
-use crate::read::netlink::link::{checked, header};
+use crate::read::netlink::link::by_name;
 
 // linux/if_link.h
 const IFLA_BR_MCAST_SNOOPING: u16 = 23;
@@ -42,8 +42,7 @@ impl Netlink {
         (name, lower): (&str, &str),
         mac: [u8; 6],
     ) -> Result<(), HostError> {
-        let body =
-            Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?).raw(IFLA_ADDRESS, &mac);
+        let body = by_name(name)?.raw(IFLA_ADDRESS, &mac);
         match kind {
             UpperKind::Bridge => {
                 // A bridge that snoops joins 224.0.0.106 when it is set up, and reports that to everybody
@@ -55,11 +54,9 @@ impl Netlink {
                 let op = format!("create the bridge {name}");
                 self.change(&op, RTM_NEWLINK, CREATE, body.bytes())?;
                 let master = self.index(name)?;
-                let port = Body::new(&header(0, 0, 0))
-                    .text(IFLA_IFNAME, checked(lower)?)
-                    .u32(IFLA_MASTER, master);
+                let port = by_name(lower)?.u32(IFLA_MASTER, master);
                 let op = format!("make {lower} a port of {name}");
-                self.change(&op, RTM_NEWLINK, 0, port.bytes()).map(drop)
+                self.change(&op, RTM_NEWLINK, 0, port.bytes())
             }
             UpperKind::Macvlan => {
                 let data = Body::default().u32(IFLA_MACVLAN_MODE, MODE_BRIDGE);
@@ -83,6 +80,6 @@ impl Netlink {
         let info = Body::default().text(IFLA_INFO_KIND, kind).nest(IFLA_INFO_DATA, data);
         let body = body.u32(IFLA_LINK, below).nest(IFLA_LINKINFO, &info);
         let op = format!("create the {kind} {name} over {lower}");
-        self.change(&op, RTM_NEWLINK, CREATE, body.bytes()).map(drop)
+        self.change(&op, RTM_NEWLINK, CREATE, body.bytes())
     }
 }

@@ -179,8 +179,9 @@ impl Netlink {
         kind: u16,
         flags: u16,
         body: &[u8],
-    ) -> Result<Vec<NetlinkReply>, HostError> {
-        Ok(self.exchange(op, kind, flags | NLM_F_ACK, body)?)
+    ) -> Result<(), HostError> {
+        self.exchange(op, kind, flags | NLM_F_ACK, body)?;
+        Ok(())
     }
 
     /// Makes many objects of a kind, in order, and gives the number of those that were refused with `errno`.

@@ -240,7 +240,7 @@ impl Namespace {
     ) -> Result<(), HostError> {
         let (peer_dev, peer_ns) = (peer_dev.to_owned(), peer.raw_fd());
         self.link(dev, move |route, dev| {
-            let spec = VethSpec { name: dev, peer: &peer_dev, peer_ns, queues, mtu: None };
+            let spec = VethSpec { name: dev, peer: &peer_dev, peer_ns, queues };
             route.create_veth(&spec)
         })
     }

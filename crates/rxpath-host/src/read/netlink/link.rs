@@ -10,7 +10,7 @@ use libc::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::netlink::socket::{Netlink, NetlinkReply};
+use crate::netlink::socket::Netlink;
 use crate::netlink::wire::{Attrs, Body, NAME_MAX, word32, word64};
 use crate::{HostError, listed};
 
@@ -204,31 +204,39 @@ pub(crate) fn checked(name: &str) -> Result<&str, HostError> {
     Ok(name)
 }
 
+/// A message about the device of this name.
+pub(crate) fn by_name(name: &str) -> Result<Body, HostError> {
+    Ok(Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?))
+}
+
 impl Netlink {
     /// All devices of this namespace.
     pub fn links(&mut self) -> Result<Vec<NetworkLink>, HostError> {
         let replies = self.dump("list links", RTM_GETLINK, &header(0, 0, 0))?;
-        links_of(&replies)
+        let links = replies.iter().filter(|reply| reply.kind == RTM_NEWLINK);
+        links.map(|reply| NetworkLink::parse(&reply.payload)).collect()
+    }
+
+    /// The answer about one device.
+    pub(super) fn link_message(&mut self, op: &str, body: &Body) -> Result<Vec<u8>, HostError> {
+        let replies = self.get(op, RTM_GETLINK, body.bytes())?;
+        let reply = replies.into_iter().find(|reply| reply.kind == RTM_NEWLINK);
+        reply.map(|reply| reply.payload).ok_or_else(|| HostError::kernel(op, libc::ENODEV))
     }
 
     /// One device by name.
     ///
     /// **Errors** `Kernel` with `ENODEV` when there is none.
     pub fn link(&mut self, name: &str) -> Result<NetworkLink, HostError> {
-        let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?);
-        let replies = self.get(&format!("show link {name}"), RTM_GETLINK, body.bytes())?;
-        let found = links_of(&replies)?.into_iter().next();
-        found.ok_or_else(|| HostError::kernel(format!("show link {name}"), libc::ENODEV))
+        NetworkLink::parse(&self.link_message(&format!("show link {name}"), &by_name(name)?)?)
     }
 
     /// One device by its index.
     ///
     /// **Errors** `Kernel` with `ENODEV` when there is none.
     pub fn link_at(&mut self, index: u32) -> Result<NetworkLink, HostError> {
-        let op = format!("show link {index}");
-        let replies = self.get(&op, RTM_GETLINK, &header(index, 0, 0))?;
-        let found = links_of(&replies)?.into_iter().next();
-        found.ok_or_else(|| HostError::kernel(op, libc::ENODEV))
+        let body = Body::new(&header(index, 0, 0));
+        NetworkLink::parse(&self.link_message(&format!("show link {index}"), &body)?)
     }
 
     /// The other end of a veth, or the device below one, in whatever namespace it is.
@@ -243,23 +251,14 @@ impl Netlink {
             Some(namespace) => body.u32(IFLA_TARGET_NETNSID, namespace),
             None => body,
         };
-        let replies = self.get(&op, RTM_GETLINK, body.bytes())?;
-        let found = links_of(&replies)?.into_iter().find(|other| other.index == index);
-        found.ok_or_else(|| HostError::kernel(op, libc::ENODEV))
+        let other = NetworkLink::parse(&self.link_message(&op, &body)?)?;
+        if other.index == index { Ok(other) } else { Err(HostError::kernel(op, libc::ENODEV)) }
     }
 
     /// Index of a device. **Errors** as [`Netlink::link`].
     pub fn index(&mut self, name: &str) -> Result<u32, HostError> {
         self.link(name).map(|link| link.index)
     }
-}
-
-fn links_of(replies: &[NetlinkReply]) -> Result<Vec<NetworkLink>, HostError> {
-    replies
-        .iter()
-        .filter(|reply| reply.kind == RTM_NEWLINK)
-        .map(|reply| NetworkLink::parse(&reply.payload))
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! What rtnetlink lets be set on a link and the receive path depends on, as pairs.
 
-use libc::{IFLA_IFNAME, IFLA_MAX_MTU, IFLA_MIN_MTU, RTM_GETLINK, RTM_NEWLINK};
+use libc::{IFLA_MAX_MTU, IFLA_MIN_MTU};
 
 use super::ethtool::field::Answer;
-use super::link::{IFINFOMSG, checked, header};
+use super::link::{IFINFOMSG, by_name};
 use crate::netlink::socket::Netlink;
-use crate::netlink::wire::{Attrs, Body};
+use crate::netlink::wire::Attrs;
 use crate::pairs::Pairs;
 use crate::{Group, HostError};
 
@@ -21,22 +21,18 @@ pub fn parse(payload: &[u8]) -> Result<(Pairs, Option<(u32, u32)>), HostError> {
 }
 
 impl Netlink {
-    fn link_message(&mut self, dev: &str) -> Result<Vec<u8>, HostError> {
-        let op = format!("read link settings of {dev}");
-        let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(dev)?);
-        let replies = self.get(&op, RTM_GETLINK, body.bytes())?;
-        let reply = replies.into_iter().find(|reply| reply.kind == RTM_NEWLINK);
-        reply.map(|reply| reply.payload).ok_or_else(|| HostError::kernel(op, libc::ENODEV))
-    }
-
     /// The settings of a link. On a [`Netlink::route`] socket.
     pub fn link_settings(&mut self, dev: &str) -> Result<Pairs, HostError> {
-        parse(&self.link_message(dev)?).map(|(pairs, _)| pairs)
+        self.settings_message(dev).and_then(|payload| parse(&payload)).map(|(pairs, _)| pairs)
     }
 
     /// Smallest and largest MTU, where the device says them.
     pub(crate) fn mtu_limits(&mut self, dev: &str) -> Result<Option<(u32, u32)>, HostError> {
-        parse(&self.link_message(dev)?).map(|(_, limits)| limits)
+        self.settings_message(dev).and_then(|payload| parse(&payload)).map(|(_, limits)| limits)
+    }
+
+    fn settings_message(&mut self, dev: &str) -> Result<Vec<u8>, HostError> {
+        self.link_message(&format!("read link settings of {dev}"), &by_name(dev)?)
     }
 }
 

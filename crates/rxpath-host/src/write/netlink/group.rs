@@ -53,7 +53,7 @@ impl Netlink {
         let names: Vec<String> =
             wanted.iter().map(|(name, on)| format!("{name}={}", u8::from(*on))).collect();
         let op = format!("set features {} of {dev}", names.join(" "));
-        self.change(&op, family, 0, body.bytes()).map(drop)
+        self.change(&op, family, 0, body.bytes())
     }
 
     /// Asks for values of a group; read them back to see what came of it.
@@ -93,7 +93,7 @@ impl Netlink {
     ) -> Result<(), HostError> {
         let op = format!("set {dev}/{} {asked}", group.name());
         let family = self.ethtool_family()?;
-        self.change(&op, family, 0, body.bytes()).map(drop)
+        self.change(&op, family, 0, body.bytes())
     }
 }
 

@@ -6,13 +6,13 @@ use super::field::request;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Body;
 use crate::pairs::Pairs;
-use crate::read::netlink::link::{checked, header};
+use crate::read::netlink::link::{by_name, checked, header};
 use crate::{Group, HostError};
 
 impl Netlink {
     fn set_link(&mut self, op: &str, name: &str, change: Body) -> Result<(), HostError> {
         let body = change.text(IFLA_IFNAME, checked(name)?);
-        self.change(&format!("{op} {name}"), RTM_NEWLINK, 0, body.bytes()).map(drop)
+        self.change(&format!("{op} {name}"), RTM_NEWLINK, 0, body.bytes())
     }
 
     /// Sets a device up or down.
@@ -36,15 +36,13 @@ impl Netlink {
 
     /// Deletes a device (with its veth peer).
     pub fn delete_link(&mut self, name: &str) -> Result<(), HostError> {
-        let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(name)?);
-        self.change(&format!("delete link {name}"), RTM_DELLINK, 0, body.bytes()).map(drop)
+        self.change(&format!("delete link {name}"), RTM_DELLINK, 0, by_name(name)?.bytes())
     }
 
     /// Asks for settings of a link.
     pub(crate) fn set_link_settings(&mut self, dev: &str, asked: &Pairs) -> Result<(), HostError> {
-        let body = Body::new(&header(0, 0, 0)).text(IFLA_IFNAME, checked(dev)?);
-        let body = request(Group::Link, body, asked)?;
-        self.change(&format!("set {dev}/link {asked}"), RTM_NEWLINK, 0, body.bytes()).map(drop)
+        let body = request(Group::Link, by_name(dev)?, asked)?;
+        self.change(&format!("set {dev}/link {asked}"), RTM_NEWLINK, 0, body.bytes())
     }
 }
 

@@ -40,7 +40,7 @@ impl Netlink {
         let family = self.family(NETDEV)?;
         let body = request(Body::new(&[NAPI_SET, 1, 0, 0]).u32(NAPI_ID, id), asked)?;
         let op = format!("set {asked} of NAPI instance {id}");
-        self.change(&op, family, 0, body.bytes()).map(drop)
+        self.change(&op, family, 0, body.bytes())
     }
 }
 

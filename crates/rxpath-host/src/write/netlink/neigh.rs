@@ -18,7 +18,7 @@ impl Netlink {
     pub fn resolve_neighbour(&mut self, device: u32, ip: IpAddr) -> Result<(), HostError> {
         let body = Body::new(&header(device, ip, 0, NTF_USE)).raw(NDA_DST, &octets(ip));
         let op = format!("resolve the neighbour {ip}");
-        self.change(&op, RTM_NEWNEIGH, CREATE_OR_KEEP, body.bytes()).map(drop)
+        self.change(&op, RTM_NEWNEIGH, CREATE_OR_KEEP, body.bytes())
     }
 
     /// Adds or replaces a permanent neighbour.
@@ -26,6 +26,6 @@ impl Netlink {
         let header = header(self.index(dev)?, ip, NUD_PERMANENT, 0);
         let body = Body::new(&header).raw(NDA_DST, &octets(ip)).raw(NDA_LLADDR, &mac);
         let op = format!("add neighbour {ip} on {dev}");
-        self.change(&op, RTM_NEWNEIGH, REPLACE, body.bytes()).map(drop)
+        self.change(&op, RTM_NEWNEIGH, REPLACE, body.bytes())
     }
 }

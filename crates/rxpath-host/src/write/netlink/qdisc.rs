@@ -114,7 +114,7 @@ impl Netlink {
                 what: op,
                 needs: format!("a kernel with the {} qdisc (CONFIG_NET_SCH_*)", spec.kind()),
             }),
-            other => other.map(drop),
+            other => other,
         }
     }
 
@@ -125,7 +125,7 @@ impl Netlink {
         match self.change(&op, RTM_DELQDISC, 0, &header(index, 0)) {
             // The default itself can't be removed (sch_api.c tc_get_qdisc: "handle of zero").
             Err(HostError::Kernel { errno: libc::ENOENT, .. }) => Ok(()),
-            other => other.map(drop),
+            other => other,
         }
     }
 }
