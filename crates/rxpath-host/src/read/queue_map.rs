@@ -135,9 +135,7 @@ pub fn of(sysfs: &Steering, nic: &Nic, lines: &Lines<'_>, name: &str) -> DeviceQ
             queue: rx.index,
             napi_id: lines.napi(rx.index),
             irq: lines.irq(rx.index, queues),
-            rss_share_ratio: rss_shares
-                .as_ref()
-                .map_or_else(Clone::clone, |all| Fact::ok(all.get(at).copied().unwrap_or(0.0))),
+            rss_share_ratio: rss_shares.as_ref().map(|all| all.get(at).copied().unwrap_or(0.0)),
             rps_cpus: rx.rps_cpus.clone(),
             rps_flow_count: rx.rps_flow_count.clone(),
             xps_cpus: xps
@@ -157,15 +155,15 @@ pub fn of(sysfs: &Steering, nic: &Nic, lines: &Lines<'_>, name: &str) -> DeviceQ
 }
 
 /// The part of the indirection table that leads to each queue; the gap when there is no table.
-fn table_shares(nic: &Nic, queues: usize) -> Result<Vec<f64>, Fact<f64>> {
-    match &nic.rss {
-        _ if queues == 1 => Ok(vec![1.0]),
-        Fact::Ok { value } if !value.table.is_empty() => {
-            let entries = value.table.len() as f64;
-            let shares = value.shares(queues as u32);
-            Ok(shares.into_iter().map(|share| share as f64 / entries).collect())
-        }
-        Fact::Ok { .. } => Err(Fact::absent("the driver shows no indirection table")),
-        gap => Err(gap.clone().map(|_| 0.0)),
+fn table_shares(nic: &Nic, queues: usize) -> Fact<Vec<f64>> {
+    if queues == 1 {
+        return Fact::ok(vec![1.0]);
     }
+    nic.rss.as_ref().and_then(|rss| {
+        if rss.table.is_empty() {
+            return Fact::absent("the driver shows no indirection table");
+        }
+        let (entries, shares) = (rss.table.len() as f64, rss.shares(queues as u32));
+        Fact::ok(shares.into_iter().map(|share| share as f64 / entries).collect())
+    })
 }

@@ -59,31 +59,23 @@ struct Hasher<'a> {
 
 /// Says where `flow` lands on the device.
 pub fn land(flow: Flow, nic: &Nic, queues: &DeviceQueues) -> Landing {
-    let fields = fields(flow, nic);
-    let (hash, queue) = match (queues.rows.as_slice(), Hasher::of(flow, nic)) {
-        ([only], hasher) => {
-            let hash = hasher.and_then(|hasher| hasher.hash(flow).map_err(Fact::absent));
-            (hash, Fact::ok(only.queue))
-        }
-        (_, Ok(hasher)) => match hasher.hash(flow) {
-            Ok(hash) => (Ok(hash), Fact::ok(hasher.queue(hash))),
-            Err(why) => (Err(Fact::absent(why.clone())), Fact::absent(why)),
-        },
-        (_, Err(gap)) => (Err(gap.clone()), gap.map(|_| 0)),
+    let hasher = Hasher::of(flow, nic);
+    let hashed = |hasher: &Hasher<'_>| hasher.hash(flow).map_or_else(Fact::absent, Fact::ok);
+    let hash = hasher.as_ref().and_then(hashed);
+    let queue = match queues.rows.as_slice() {
+        [only] => Fact::ok(only.queue),
+        _ => hasher.and_then(|hasher| hash.as_ref().map(|hash| hasher.queue(*hash))),
     };
     let row = queue.value().and_then(|queue| queues.row(*queue));
     Landing {
         irq_cpus: irq_cpus(&queue, row),
-        rps_cpu: rps(flow, nic, hash.as_ref().ok().copied(), row),
+        rps_cpu: rps(flow, nic, hash.value().copied(), row),
         reuseport_group: Fact::absent(NOT_LOOKED),
         reuseport_socket: Fact::absent(NOT_LOOKED),
         notes: notes(nic),
-        hash: match hash {
-            Ok(hash) => Fact::ok(format!("{hash:#010x}")),
-            Err(gap) => gap.map(|_| String::new()),
-        },
+        hash: hash.map(|hash| format!("{hash:#010x}")),
         device: queues.device.clone(),
-        hashed_fields: fields,
+        hashed_fields: fields(flow, nic),
         flow,
         queue,
     }
@@ -101,33 +93,23 @@ fn fields(flow: Flow, nic: &Nic) -> Fact<HashFields> {
 }
 
 impl<'a> Hasher<'a> {
-    fn of(flow: Flow, nic: &'a Nic) -> Result<Self, Fact<u32>> {
-        let rss = match &nic.rss {
-            Fact::Ok { value } => value,
-            gap => return Err(gap.clone().map(|_| 0)),
-        };
-        if let Some(function) = rss.function.as_deref().filter(|name| *name != "toeplitz") {
-            let why = format!("the device hashes with {function}, whose details are the driver's");
-            return Err(Fact::absent(why));
-        }
-        if rss.table.is_empty() {
-            return Err(Fact::absent("the driver shows no indirection table"));
-        }
-        let Some(key) = rss.key_bytes() else {
-            return Err(match &rss.key {
-                Fact::Ok { .. } => Fact::absent("the recorded hash key is not hexadecimal"),
-                gap => gap.clone().map(|_| 0),
-            });
-        };
-        match fields(flow, nic) {
-            Fact::Ok { value } => Ok(Self {
-                key,
-                table: &rss.table,
-                fields: value,
-                transformation: rss.transformation.as_deref(),
-            }),
-            gap => Err(gap.map(|_| 0)),
-        }
+    fn of(flow: Flow, nic: &'a Nic) -> Fact<Self> {
+        nic.rss.as_ref().and_then(|rss| {
+            if let Some(function) = rss.function.as_deref().filter(|name| *name != "toeplitz") {
+                let why =
+                    format!("the device hashes with {function}, whose details are the driver's");
+                return Fact::absent(why);
+            }
+            if rss.table.is_empty() {
+                return Fact::absent("the driver shows no indirection table");
+            }
+            let Some(key) = rss.key_bytes() else {
+                let why = "the recorded hash key is not hexadecimal";
+                return rss.key.as_ref().and_then(|_| Fact::absent(why));
+            };
+            let (table, transformation) = (rss.table.as_slice(), rss.transformation.as_deref());
+            fields(flow, nic).map(|fields| Self { key, table, fields, transformation })
+        })
     }
 
     /// The hash of a flow, or why it can't be computed.
@@ -156,27 +138,24 @@ impl<'a> Hasher<'a> {
 }
 
 fn irq_cpus(queue: &Fact<u32>, row: Option<&Row>) -> Fact<CpuList> {
-    match (queue, row) {
-        (_, Some(row)) => row.irq.as_ref().and_then(|irq| irq.effective_cpus.clone()),
-        (Fact::Ok { value }, None) => {
-            Fact::absent(format!("the table leads to queue {value}, which is not there"))
-        }
-        (gap, None) => gap.clone().map(|_| CpuList::default()),
+    if let Some(row) = row {
+        return row.irq.as_ref().and_then(|irq| irq.effective_cpus.clone());
     }
+    queue.as_ref().and_then(|queue| {
+        Fact::absent(format!("the table leads to queue {queue}, which is not there"))
+    })
 }
 
 /// **Source** net/core/dev.c `get_rps_cpu`: the CPU at `reciprocal_scale(hash, CPUs)` of the mask; `skb_get_hash`
 /// takes the NIC's hash when the driver handed it on as one of the ports.
 fn rps(flow: Flow, nic: &Nic, hash: Option<u32>, row: Option<&Row>) -> Fact<u32> {
     let Some(row) = row else { return Fact::absent("the queue is not known") };
-    let cpus = match &row.rps_cpus {
-        Fact::Ok { value } if value.is_empty() => return Fact::absent("RPS is off on this queue"),
-        Fact::Ok { value } => value.as_slice(),
-        gap => return gap.clone().map(|_| 0),
+    let cpus = match row.rps_cpus.as_ref().map(CpuList::as_slice) {
+        Fact::Ok { value: [] } => return Fact::absent("RPS is off on this queue"),
+        Fact::Ok { value: [only] } => return Fact::ok(*only),
+        Fact::Ok { value } => value,
+        gap => return gap.map(|_| 0),
     };
-    if let [only] = cpus {
-        return Fact::ok(*only);
-    }
     if row.rps_flow_count.value().is_some_and(|count| *count > 0) {
         return Fact::absent("RFS is on: the CPU follows the application that reads the flow");
     }

@@ -146,20 +146,18 @@ impl<'a> Lines<'a> {
 }
 
 fn nodes(cpus: &Fact<CpuList>, topology: &Fact<CpuTopology>) -> Fact<Vec<u32>> {
-    let (cpus, topology) = match (cpus, topology) {
-        (Fact::Ok { value: cpus }, Fact::Ok { value: topology }) => (cpus, topology),
-        (Fact::Ok { .. }, gap) => return gap.clone().map(|_| Vec::new()),
-        (gap, _) => return gap.clone().map(|_| Vec::new()),
-    };
-    let mut nodes = Vec::new();
-    for cpu in cpus.as_slice() {
-        match topology.cpu(*cpu).map(|cpu| &cpu.node) {
-            Some(Fact::Ok { value }) => nodes.push(*value),
-            Some(gap) => return gap.clone().map(|_| Vec::new()),
-            None => return Fact::absent(format!("CPU {cpu} is not online")),
+    let both = cpus.as_ref().and_then(|cpus| topology.as_ref().map(|topology| (cpus, topology)));
+    both.and_then(|(cpus, topology)| {
+        let mut nodes = Vec::new();
+        for cpu in cpus.as_slice() {
+            match topology.cpu(*cpu).map(|cpu| &cpu.node) {
+                Some(Fact::Ok { value }) => nodes.push(*value),
+                Some(gap) => return gap.clone().map(|_| Vec::new()),
+                None => return Fact::absent(format!("CPU {cpu} is not online")),
+            }
         }
-    }
-    nodes.sort_unstable();
-    nodes.dedup();
-    Fact::ok(nodes)
+        nodes.sort_unstable();
+        nodes.dedup();
+        Fact::ok(nodes)
+    })
 }

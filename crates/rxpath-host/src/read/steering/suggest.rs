@@ -33,13 +33,14 @@ pub fn spread(flow: Flow, nic: &Nic, queues: &DeviceQueues) -> Fact<SteeringSugg
     if queues.rows.len() == 1 {
         return Fact::absent("the device has one queue: every flow lands on it");
     }
-    let hasher = match Hasher::of(flow, nic) {
-        Ok(hasher) => hasher,
-        Err(gap) => return gap.map(|_| SteeringSuggestion::default()),
-    };
-    if let Err(why) = hasher.hash(flow) {
-        return Fact::absent(why);
-    }
+    Hasher::of(flow, nic).and_then(|hasher| match hasher.hash(flow) {
+        Ok(_) => Fact::ok(spread_by(flow, &hasher, queues)),
+        Err(why) => Fact::absent(why),
+    })
+}
+
+/// As [`spread`], with the hash that the device makes of such flows.
+fn spread_by(flow: Flow, hasher: &Hasher<'_>, queues: &DeviceQueues) -> SteeringSuggestion {
     let reachable = |queue: u32| hasher.table.contains(&queue);
     let (wanted, unreachable): (Vec<u32>, Vec<u32>) =
         queues.rows.iter().map(|row| row.queue).partition(|queue| reachable(*queue));
@@ -64,7 +65,7 @@ pub fn spread(flow: Flow, nic: &Nic, queues: &DeviceQueues) -> Fact<SteeringSugg
         });
         spread.source_addresses = gather(&wanted, tried);
     }
-    Fact::ok(spread)
+    spread
 }
 
 /// The first values that lead to each queue.
