@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::HostError;
+use crate::{HostError, Root};
 
 /// What tells a thing from another one that gets its name or number later in this boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,5 @@ pub fn network_namespace() -> Result<u64, HostError> {
 ///
 /// **Source** drivers/char/random.c `proc_do_uuid`.
 pub fn boot_id() -> Result<String, HostError> {
-    let path = Path::new("/proc/sys/kernel/random/boot_id");
-    let text = std::fs::read_to_string(path).map_err(|e| HostError::from_io("read", path, e))?;
-    Ok(text.trim().into())
+    Root::host().value("/proc/sys/kernel/random/boot_id")
 }

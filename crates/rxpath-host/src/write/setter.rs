@@ -3,8 +3,9 @@
 //! The question it answers: *what is this setting now, and what does the kernel say when it is to be another?* Every
 //! value has one form for reading and writing, so that what was read restores it. It must not decide what to write.
 
-use std::fs;
 use std::time::{Duration, Instant};
+
+use rxpath_core::CpuList;
 
 use crate::netlink::Netlink;
 use crate::pairs::Pairs;
@@ -14,7 +15,7 @@ use crate::read::netlink::ethtool::group::wanted_word;
 use crate::read::netlink::ethtool::link_pairs::{chosen, fec_obstacle, link_obstacle};
 use crate::write::change::{read_value, write_value};
 use crate::write::ioctl::per_queue::set_queue_moderation;
-use crate::{Group, HostError, Target};
+use crate::{Group, HostError, Root, Target};
 
 pub mod bounds;
 pub mod rss;
@@ -293,12 +294,8 @@ impl Setter for HostSetter {
 
     fn pending(&mut self, target: &Target, value: &str) -> Option<String> {
         let Target::Irq { irq } = target else { return None };
-        let effective =
-            fs::read_to_string(format!("/proc/irq/{irq}/effective_affinity_list")).ok()?;
-        let (effective, asked) = (
-            effective.trim().parse::<rxpath_core::CpuList>().ok()?,
-            value.trim().parse::<rxpath_core::CpuList>().ok()?,
-        );
+        let effective = Root::host().cpus(&format!("/proc/irq/{irq}/effective_affinity_list"));
+        let (effective, asked) = (effective.ok()?, value.trim().parse::<CpuList>().ok()?);
         let outside = effective.0.iter().any(|cpu| !asked.0.contains(cpu));
         outside.then(|| format!("the next interrupt (CPU {effective} still takes it)"))
     }
@@ -344,12 +341,13 @@ impl Setter for HostSetter {
 ///
 /// **Source** kernel/irq/irqdesc.c `actions_show` (4.10).
 fn irq_users(irq: u32) -> String {
-    fs::read_to_string(format!("/sys/kernel/irq/{irq}/actions")).unwrap_or_default().trim().into()
+    Root::host().value(&format!("/sys/kernel/irq/{irq}/actions")).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_file_that_lists_its_words_is_read_as_what_it_takes() {

@@ -9,7 +9,8 @@ use rxpath_core::CpuList;
 
 use crate::netlink::Netlink;
 use crate::pairs::Pairs;
-use crate::{Group, HostError, Target};
+use crate::read::sysfs::device::receive_queues;
+use crate::{Group, HostError, Root, Target};
 
 /// The bounds of one setting, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +47,8 @@ const OFFERED: [(&str, &str); 4] = [
 impl Bounds {
     /// Those of a setting that is no group: from files of `/sys`.
     pub(super) fn of_file(target: &Target) -> Self {
-        let cpus = |file: &str| cpus(Path::new("/sys/devices/system/cpu").join(file).as_path());
+        let root = Root::host();
+        let cpus = |file: &str| root.cpus(&format!("/sys/devices/system/cpu/{file}")).ok();
         match target {
             Target::Irq { .. } => {
                 Self { cpus: cpus("possible"), online: cpus("online"), ..Self::default() }
@@ -58,7 +60,8 @@ impl Bounds {
                 Self { cpus: cpus("possible"), ..Self::default() }
             }
             Target::Attr { dev, attr } if attr.ends_with("/xps_rxqs") => {
-                Self { queues: receive_queues(dev), ..Self::default() }
+                let count = receive_queues(&root, dev).count() as u32;
+                Self { queues: Some(count).filter(|count| *count > 0), ..Self::default() }
             }
             Target::Sysfs { path } => Self::of_sysfs(path),
             _ => Self::default(),
@@ -100,10 +103,7 @@ impl Bounds {
         let mut bounds = Self::default();
         if let Some((min, max)) = route.mtu_limits(dev)? {
             bounds.least.push("mtu", min);
-            // 0: the driver sets none (net/core/dev.c `dev_validate_mtu`).
-            if max > 0 {
-                bounds.most.push("mtu", max);
-            }
+            bounds.most.push("mtu", max);
         }
         Ok(bounds)
     }
@@ -124,16 +124,6 @@ pub(super) fn word_of_list(text: &str) -> Option<&str> {
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_owned()).collect()
-}
-
-fn cpus(path: &Path) -> Option<CpuList> {
-    text(path)?.parse().ok()
-}
-
-fn receive_queues(dev: &str) -> Option<u32> {
-    let entries = fs::read_dir(format!("/sys/class/net/{dev}/queues")).ok()?.flatten();
-    let count = entries.filter(|e| e.file_name().to_string_lossy().starts_with("rx-")).count();
-    u32::try_from(count).ok().filter(|count| *count > 0)
 }
 
 #[cfg(test)]
