@@ -16,7 +16,7 @@ mod settings;
 mod stamps;
 
 pub use features::{features, parse_feature_blocks, private_flags};
-pub use flow_hash::{FlowHash, FlowKind, HashFields, flow_hash, parse_flow_hash};
+pub use flow_hash::{FlowKind, HashFields, flow_hash, parse_flow_hash};
 pub use link::{eee, link_modes, link_port, link_state, parse_eee_words, parse_link_settings};
 pub use per_queue::{parse_per_queue, queue_coalesce, queue_moderation};
 pub use rss::{parse_rxfh, rss};

@@ -113,19 +113,10 @@ impl TryFrom<String> for HashFields {
     }
 }
 
-/// What is hashed of one kind of flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FlowHash {
-    /// Kind.
-    pub kind: FlowKind,
-    /// Fields.
-    pub fields: HashFields,
-}
-
 /// Which fields of this kind of flow a device hashes.
 ///
 /// **Errors** `Unsupported` for drivers that don't say.
-pub fn flow_hash(dev: &str, kind: FlowKind) -> Result<FlowHash, HostError> {
+pub fn flow_hash(dev: &str, kind: FlowKind) -> Result<HashFields, HostError> {
     let mut buffer = [0; RXNFC];
     put(&mut buffer, &[ETHTOOL_GRXFH, kind as u32]);
     let op = format!("read the hashed fields of {} of", kind.name());
@@ -134,12 +125,9 @@ pub fn flow_hash(dev: &str, kind: FlowKind) -> Result<FlowHash, HostError> {
 }
 
 /// Reads an answered `struct ethtool_rxnfc`.
-pub fn parse_flow_hash(buffer: &[u8], kind: FlowKind) -> Result<FlowHash, HostError> {
-    let (flow, data) = (word32(buffer, 1), word64(buffer, 1));
-    match (flow, data) {
-        (Some(flow), Some(data)) if flow == kind as u32 => {
-            Ok(FlowHash { kind, fields: HashFields(data) })
-        }
+pub fn parse_flow_hash(buffer: &[u8], kind: FlowKind) -> Result<HashFields, HostError> {
+    match (word32(buffer, 1), word64(buffer, 1)) {
+        (Some(flow), Some(data)) if flow == kind as u32 => Ok(HashFields(data)),
         _ => Err(HostError::malformed("ethtool", 0, "an answer about another kind of flow")),
     }
 }
@@ -162,7 +150,7 @@ mod tests {
     fn an_answer_about_another_kind_is_refused() {
         let mut buffer = [0; 16];
         put(&mut buffer, &[ETHTOOL_GRXFH, FlowKind::Udp4 as u32, 0x30, 0]);
-        assert_eq!(parse_flow_hash(&buffer, FlowKind::Udp4).unwrap().fields.to_string(), "sd");
+        assert_eq!(parse_flow_hash(&buffer, FlowKind::Udp4).unwrap().to_string(), "sd");
         assert!(parse_flow_hash(&buffer, FlowKind::Tcp4).is_err());
         assert!(parse_flow_hash(&buffer[..8], FlowKind::Udp4).is_err());
     }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::Fact;
+use rxpath_core::{Fact, IntoMap};
 
 use super::{HostAnswers, LinkFacts, Nic, OtherEnd, QdiscFacts};
 use crate::error::fact;
 use crate::netlink::Netlink;
-use crate::read::ioctl::{self, FlowKind, HashFields};
+use crate::read::ioctl::{self, FlowKind};
 use crate::read::netlink::ethtool::command::Command;
 use crate::read::netlink::netfilter::Conntrack;
 use crate::read::netlink::nft_tables;
@@ -270,10 +270,8 @@ fn ioctls(dev: &str, nic: &mut Nic) {
         Some(queues) if queues > 0 => fact(ioctl::queue_coalesce(dev, queues)),
         _ => Fact::absent("the driver does not say how many queues there are"),
     };
-    nic.flow_hash = FlowKind::ALL
-        .into_iter()
-        .map(|kind| (kind, fact(ioctl::flow_hash(dev, kind).map(|found| found.fields))))
-        .collect::<BTreeMap<FlowKind, Fact<HashFields>>>();
+    let hashed = FlowKind::ALL.into_iter().map(|kind| (kind, fact(ioctl::flow_hash(dev, kind))));
+    nic.flow_hash = hashed.into_map();
 }
 
 fn facts_of(link: &NetworkLink) -> LinkFacts {

@@ -30,7 +30,7 @@ pub(super) fn flow_hash(dev: &str) -> Result<Pairs, HostError> {
     let mut refusal = None;
     for kind in FlowKind::ALL {
         match ioctl::flow_hash(dev, kind) {
-            Ok(hash) => pairs.push(kind.name(), letters(hash.fields)),
+            Ok(fields) => pairs.push(kind.name(), letters(fields)),
             // Drivers refuse the kinds that they do not distinguish.
             Err(
                 error @ (HostError::Unsupported { .. }
