@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rxpath_core::{CpuList, Fact};
-use rxpath_host::read::nic::{HostAnswers, host_path};
+use rxpath_host::read::nic::{HOST_PATH, HostAnswers};
 use rxpath_host::read::procfs::sysctl;
 
 use super::card::Card;
@@ -231,7 +231,7 @@ impl Host {
             one.write(&mut tree, self.ifindex(&one.name), below);
         }
         let answers = HostAnswers { page_bytes: Fact::ok(self.page_bytes), ..self.answers.clone() };
-        tree.put(host_path(), &serde_json::to_string(&answers).unwrap());
+        tree.put(HOST_PATH, &serde_json::to_string(&answers).unwrap());
         // What the host itself says comes last, so that it stays.
         for (path, text) in &self.files {
             tree.put(path, text);

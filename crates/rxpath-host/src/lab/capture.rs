@@ -336,7 +336,7 @@ impl<'a> Job<'a> {
     }
 
     fn host(&mut self, answers: &HostAnswers) -> Result<(), HostError> {
-        self.json(nic::host_path(), answers, &[])
+        self.json(nic::HOST_PATH, answers, &[])
     }
 
     /// Writes `value` scrubbed, but for the texts at the JSON pointers `kept`.

@@ -19,12 +19,7 @@ mod network;
 mod surroundings;
 
 pub(crate) use kernel::known_parameters;
-
-/// Whether a capture keeps the boot parameter of this name: a rule may ask for no other.
-pub fn is_known_parameter(name: &str) -> bool {
-    kernel::matters(name)
-}
-
+pub use kernel::matters as is_known_parameter;
 pub use surroundings::is_first_netns;
 pub(crate) use surroundings::is_known_program;
 

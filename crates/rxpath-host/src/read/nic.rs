@@ -10,7 +10,7 @@ mod recorded;
 pub mod shared_port;
 
 pub use read::{Qdiscs, Reader};
-pub use recorded::{device_path, host_path, load, load_host, parse_device, parse_host};
+pub use recorded::{HOST_PATH, device_path, load, load_host, parse_device, parse_host};
 
 use std::collections::BTreeMap;
 

@@ -96,9 +96,8 @@ pub fn parse(text: &str) -> Option<SshConnection> {
 /// The ssh session that this process belongs to, if there is one.
 pub fn current(root: &Root) -> Result<Option<Session>, HostError> {
     let own = std::env::var("SSH_CONNECTION").ok();
-    let Some(ends) = own.as_deref().and_then(parse).or_else(|| above(root)) else {
-        return Ok(None);
-    };
+    let above = || above(root, std::os::unix::process::parent_id());
+    let Some(ends) = own.as_deref().and_then(parse).or_else(above) else { return Ok(None) };
     let mut netlink = Netlink::route()?;
     let links = netlink.links()?;
     let SshConnection { client, server, zone } = ends;
@@ -132,13 +131,8 @@ fn is_alive(client: SocketAddr, server: SocketAddr) -> bool {
     })
 }
 
-/// The session in the environment of a process above this one.
-fn above(root: &Root) -> Option<SshConnection> {
-    above_of(root, std::os::unix::process::parent_id())
-}
-
-/// As [`above`], from process `pid` on.
-fn above_of(root: &Root, mut pid: u32) -> Option<SshConnection> {
+/// The session in the environment of process `pid` or one above it.
+fn above(root: &Root, mut pid: u32) -> Option<SshConnection> {
     for _ in 0..ANCESTORS_MAX {
         if pid <= 1 {
             return None;
@@ -196,7 +190,7 @@ mod tests {
             let stat = [b"50 (\xff)\xfe) S 40", " 0".repeat(48).as_bytes()].concat();
             std::fs::write(place.join("stat"), stat).unwrap();
         }
-        let ends = above_of(&Root::tree(dir.path()).unwrap(), 50).unwrap();
+        let ends = above(&Root::tree(dir.path()).unwrap(), 50).unwrap();
         assert_eq!(ends.client.to_string(), "192.0.2.9:1");
     }
 }

@@ -156,25 +156,17 @@ fn one(root: &Root, cpu: u32, nodes: &Nodes) -> Cpu {
             .map_or_else(|| Fact::absent("in no node's CPU list"), |(node, _)| Fact::ok(*node)),
         Err(error) => Fact::absent(error.to_string()),
     };
-    let llc = last_cache(root, cpu);
+    let no_cache = || HostError::Missing { path: format!("{CPU}/cpu{cpu}/cache").into() };
+    let llc = fact(last_cache(root, cpu).ok_or_else(no_cache));
     Cpu {
         cpu,
         package: fact(root.number(&format!("{topology}/physical_package_id"))),
         core: fact(root.number(&format!("{topology}/core_id"))),
         siblings: fact(siblings),
         node,
-        llc_cpus: fact(llc.clone().map_or_else(
-            || Err(no_cache(cpu)),
-            |dir| root.cpus(&format!("{dir}/shared_cpu_list")),
-        )),
-        llc_bytes: fact(
-            llc.map_or_else(|| Err(no_cache(cpu)), |dir| cache_bytes(root, &format!("{dir}/size"))),
-        ),
+        llc_cpus: llc.as_ref().and_then(|dir| fact(root.cpus(&format!("{dir}/shared_cpu_list")))),
+        llc_bytes: llc.and_then(|dir| fact(cache_bytes(root, &format!("{dir}/size")))),
     }
-}
-
-fn no_cache(cpu: u32) -> HostError {
-    HostError::Missing { path: format!("{CPU}/cpu{cpu}/cache").into() }
 }
 
 /// The directory of the cache with the highest level.

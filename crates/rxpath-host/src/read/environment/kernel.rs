@@ -58,8 +58,8 @@ fn parameters(cmdline: &str) -> Value {
     json!({"parameters": kept, "left_out_count": others.len()})
 }
 
-/// Whether a capture keeps this word of the command line.
-pub(super) fn matters(word: &str) -> bool {
+/// Whether a capture keeps this word of the command line, or the boot parameter of this name: a rule may ask for no other.
+pub fn matters(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or_default();
     names("[parameters]").any(|known| {
         name.strip_prefix(known)

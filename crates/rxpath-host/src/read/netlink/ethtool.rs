@@ -62,10 +62,5 @@ fn switch(attrs: &Attrs<'_>, kind: u16) -> Option<bool> {
     attrs.u8(kind).map(|value| value != 0)
 }
 
-/// The counters of an attribute that holds one 64-bit number or an array of them.
-fn counters(bytes: &[u8]) -> Vec<u64> {
-    bytes.as_chunks().0.iter().map(|chunk| u64::from_ne_bytes(*chunk)).collect()
-}
-
 #[cfg(test)]
 mod tests;

@@ -88,11 +88,8 @@ impl Netlink {
     /// The tables of neighbours. On a [`Netlink::route`] socket.
     pub fn neighbour_tables(&mut self) -> Result<Vec<NeighbourTable>, HostError> {
         let replies = self.dump("list tables of neighbours", RTM_GETNEIGHTBL, &[0; NDTMSG])?;
-        let mut found = Vec::new();
-        for reply in replies.iter().filter(|reply| reply.kind == RTM_NEWNEIGHTBL) {
-            found.extend(parse_neighbour_table(&reply.payload)?);
-        }
-        Ok(found)
+        let tables = replies.iter().filter(|reply| reply.kind == RTM_NEWNEIGHTBL);
+        tables.filter_map(|reply| parse_neighbour_table(&reply.payload).transpose()).collect()
     }
 
     /// The hardware address of a neighbour by the index of its device; `None` while it is not known.

@@ -160,11 +160,8 @@ impl Netlink {
     /// Chains of nftables on the hooks of this namespace, as [`Netlink::nft_tables`].
     pub fn nft_chains(&mut self) -> Result<Vec<NftChain>, HostError> {
         let replies = self.nft_list("list the chains of nftables", GET_CHAIN)?;
-        let mut found = Vec::new();
-        for reply in replies.iter().filter(|reply| reply.kind == NEW_CHAIN) {
-            found.extend(parse_nft_chain(&reply.payload)?);
-        }
-        Ok(found)
+        let chains = replies.iter().filter(|reply| reply.kind == NEW_CHAIN);
+        chains.filter_map(|reply| parse_nft_chain(&reply.payload).transpose()).collect()
     }
 
     fn nft_list(&mut self, op: &str, kind: u16) -> Result<Vec<NetlinkReply>, HostError> {

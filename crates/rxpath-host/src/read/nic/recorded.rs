@@ -20,9 +20,7 @@ pub fn device_path(dev: &str) -> String {
 }
 
 /// Where a tree keeps the answers about the host.
-pub fn host_path() -> &'static str {
-    "/netlink/host.json"
-}
+pub const HOST_PATH: &str = "/netlink/host.json";
 
 /// The answers about a device; all gaps when the tree has none.
 ///
@@ -35,7 +33,7 @@ pub fn load(root: &Root, dev: &str) -> Result<Nic, HostError> {
 ///
 /// **Errors** as [`load`].
 pub fn load_host(root: &Root) -> Result<HostAnswers, HostError> {
-    from_file(root, host_path())
+    from_file(root, HOST_PATH)
 }
 
 fn from_file<T: DeserializeOwned + Default>(root: &Root, path: &str) -> Result<T, HostError> {

@@ -38,8 +38,7 @@ pub fn read(root: &Root, pid: i32, tid: i32) -> Result<SchedStat, HostError> {
     let path = format!("/proc/{pid}/task/{tid}/schedstat");
     // Three numbers of at most 20 digits.
     let mut buffer = [0; 128];
-    parse(root.once(&path, &mut buffer)?)
-        .map_err(|error| HostError::malformed(root.path(&path), error.line, error.why))
+    parse(root.once(&path, &mut buffer)?).map_err(|error| error.at(root.path(&path)))
 }
 
 #[cfg(test)]

@@ -70,17 +70,15 @@ pub fn read(root: &Root, name: &str) -> Result<Value, HostError> {
 pub fn walk(root: &Root, dir: &str) -> Result<BTreeMap<String, Fact<Value>>, HostError> {
     let mut found = BTreeMap::new();
     let mut open = vec![(dir.trim_matches('/').to_owned(), 0)];
-    let mut first = true;
     while let Some((dir, depth)) = open.pop() {
         let names = match root.list(&format!("/proc/sys/{dir}")) {
             Ok(names) => names,
-            Err(error) if first => return Err(error),
+            Err(error) if depth == 0 => return Err(error),
             Err(error) => {
                 found.insert(dir, error.into_gap());
                 continue;
             }
         };
-        first = false;
         for name in names {
             let inner = format!("{dir}/{name}");
             if root.is_dir(&format!("/proc/sys/{inner}")) {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::command::Command;
-use super::{bitset, counters, switch};
+use super::{bitset, switch};
 use crate::HostError;
 use crate::netlink::genl;
 use crate::netlink::socket::Netlink;
@@ -59,7 +59,6 @@ impl Netlink {
 pub fn parse_fec(payload: &[u8]) -> Result<Fec, HostError> {
     let attrs = Attrs::after(payload, genl::HEADER)?;
     let stats = attrs.nest(attr::STATS)?;
-    let total = |kind| stats.get(kind).map(counters).and_then(|all| all.first().copied());
     let active = attrs.u32(attr::ACTIVE).map(|bit| {
         let known = MODES.iter().find(|(number, _)| *number == bit);
         known.map_or_else(|| format!("link mode bit {bit}"), |(_, name)| (*name).to_owned())
@@ -68,8 +67,8 @@ pub fn parse_fec(payload: &[u8]) -> Result<Fec, HostError> {
         configured: bitset::names(&attrs, attr::MODES)?,
         auto: switch(&attrs, attr::AUTO),
         active,
-        corrected_blocks: total(attr::STAT_CORRECTED),
-        uncorrectable_blocks: total(attr::STAT_UNCORRECTABLE),
+        corrected_blocks: stats.u64(attr::STAT_CORRECTED),
+        uncorrectable_blocks: stats.u64(attr::STAT_UNCORRECTABLE),
     })
 }
 
