@@ -1,6 +1,6 @@
 //! The file of a program, for a host that lacks it: its hash, and its bytes.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,32 +14,13 @@ const SAY_EACH: Duration = Duration::from_secs(5);
 
 /// SHA-256 in hexadecimal.
 pub fn hash(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-fn hex(digest: &[u8]) -> String {
+    let digest: &[u8] = &Sha256::digest(bytes);
     digest.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// SHA-256 of a file, in hexadecimal.
 pub fn hash_of(path: &Path) -> io::Result<String> {
-    let mut digest = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut Digesting(&mut digest))?;
-    Ok(hex(&digest.finalize()))
-}
-
-/// Feeds a digest.
-struct Digesting<'a>(&'a mut Sha256);
-
-impl Write for Digesting<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    fs::read(path).map(|bytes| hash(&bytes))
 }
 
 /// The file of a program, opened to be sent to a host.
