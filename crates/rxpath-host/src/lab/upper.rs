@@ -42,44 +42,26 @@ impl Netlink {
         (name, lower): (&str, &str),
         mac: [u8; 6],
     ) -> Result<(), HostError> {
-        let body = by_name(name)?.raw(IFLA_ADDRESS, &mac);
-        match kind {
-            UpperKind::Bridge => {
-                // A bridge that snoops joins 224.0.0.106 when it is set up, and reports that to everybody
-                // (net/bridge/br_multicast.c `br_multicast_join_snoopers`): not on a link that is to be quiet.
-                let data = Body::default().u8(IFLA_BR_MCAST_SNOOPING, 0);
-                let info =
-                    Body::default().text(IFLA_INFO_KIND, "bridge").nest(IFLA_INFO_DATA, &data);
-                let body = body.nest(IFLA_LINKINFO, &info);
-                let op = format!("create the bridge {name}");
-                self.change(&op, RTM_NEWLINK, CREATE, body.bytes())?;
-                let master = self.index(name)?;
-                let port = by_name(lower)?.u32(IFLA_MASTER, master);
-                let op = format!("make {lower} a port of {name}");
-                self.change(&op, RTM_NEWLINK, 0, port.bytes())
-            }
-            UpperKind::Macvlan => {
-                let data = Body::default().u32(IFLA_MACVLAN_MODE, MODE_BRIDGE);
-                self.create_sharing("macvlan", (name, lower), body, &data)
-            }
+        let (word, data) = match kind {
+            // A bridge that snoops joins 224.0.0.106 when it is set up, and reports that to everybody
+            // (net/bridge/br_multicast.c `br_multicast_join_snoopers`): not on a link that is to be quiet.
+            UpperKind::Bridge => ("bridge", Body::default().u8(IFLA_BR_MCAST_SNOOPING, 0)),
+            UpperKind::Macvlan => ("macvlan", Body::default().u32(IFLA_MACVLAN_MODE, MODE_BRIDGE)),
             UpperKind::Ipvlan => {
-                let data = Body::default().raw(IFLA_IPVLAN_MODE, &MODE_L2.to_ne_bytes());
-                self.create_sharing("ipvlan", (name, lower), body, &data)
+                ("ipvlan", Body::default().raw(IFLA_IPVLAN_MODE, &MODE_L2.to_ne_bytes()))
             }
+        };
+        let info = Body::default().text(IFLA_INFO_KIND, word).nest(IFLA_INFO_DATA, &data);
+        let body = by_name(name)?.raw(IFLA_ADDRESS, &mac).nest(IFLA_LINKINFO, &info);
+        if kind != UpperKind::Bridge {
+            let body = body.u32(IFLA_LINK, self.index(lower)?);
+            let op = format!("create the {word} {name} over {lower}");
+            return self.change(&op, RTM_NEWLINK, CREATE, body.bytes());
         }
-    }
-    /// A device that shares the one below with it.
-    fn create_sharing(
-        &mut self,
-        kind: &str,
-        (name, lower): (&str, &str),
-        body: Body,
-        data: &Body,
-    ) -> Result<(), HostError> {
-        let below = self.index(lower)?;
-        let info = Body::default().text(IFLA_INFO_KIND, kind).nest(IFLA_INFO_DATA, data);
-        let body = body.u32(IFLA_LINK, below).nest(IFLA_LINKINFO, &info);
-        let op = format!("create the {kind} {name} over {lower}");
-        self.change(&op, RTM_NEWLINK, CREATE, body.bytes())
+        self.change(&format!("create the bridge {name}"), RTM_NEWLINK, CREATE, body.bytes())?;
+        let master = self.index(name)?;
+        let port = by_name(lower)?.u32(IFLA_MASTER, master);
+        let op = format!("make {lower} a port of {name}");
+        self.change(&op, RTM_NEWLINK, 0, port.bytes())
     }
 }
