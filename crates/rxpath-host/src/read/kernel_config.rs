@@ -90,12 +90,9 @@ pub fn parse_gz(bytes: &[u8]) -> Result<KernelConfig, ParseError> {
 /// **Errors** [`HostError::Missing`] when there is none; a broken one is reported, not skipped.
 pub fn read(root: &Root) -> Result<KernelConfig, HostError> {
     const GZ: &str = "/proc/config.gz";
-    match root.bytes(GZ) {
-        Ok(bytes) => {
-            let mut config = parse_gz(&bytes).map_err(|e| e.at(root.path(GZ)))?;
-            config.source = GZ.into();
-            return Ok(config);
-        }
+    let packed = root.bytes(GZ);
+    match packed.and_then(|bytes| parse_gz(&bytes).map_err(|e| e.at(root.path(GZ)))) {
+        Ok(config) => return Ok(KernelConfig { source: GZ.into(), ..config }),
         Err(HostError::Missing { .. }) => {}
         Err(other) => return Err(other),
     }
@@ -113,12 +110,8 @@ pub fn read(root: &Root) -> Result<KernelConfig, HostError> {
         format!("/lib/modules/{release}/config"),
     ];
     for path in candidates {
-        match root.text(&path) {
-            Ok(text) => {
-                let mut config = parse(&text).map_err(|e| e.at(root.path(&path)))?;
-                config.source = path;
-                return Ok(config);
-            }
+        match root.parsed(&path, parse) {
+            Ok(config) => return Ok(KernelConfig { source: path, ..config }),
             Err(HostError::Missing { .. }) => {}
             Err(other) => return Err(other),
         }

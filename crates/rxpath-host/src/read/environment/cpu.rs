@@ -35,9 +35,7 @@ pub(super) fn collect(facts: &mut Facts<'_>) {
     facts.live("cpu.allowed", thread::allowed_cpus);
     let topology = topology::read(facts.root);
     let cores = match &topology {
-        Ok(topology) => topology
-            .cores()
-            .map_or_else(|| Fact::absent("a CPU does not tell its siblings"), Fact::ok),
+        Ok(topology) => Fact::of(topology.cores(), "a CPU does not tell its siblings"),
         Err(error) => Fact::absent(error.to_string()),
     };
     facts.put("cpu.cores", cores);

@@ -61,11 +61,7 @@ fn container(root: &Root) -> Fact<Vec<&'static str>> {
     ];
     let found: Vec<_> =
         hints.iter().filter(|(path, _)| root.exists(path)).map(|(_, name)| *name).collect();
-    if found.is_empty() {
-        Fact::absent("none of the usual signs of a container")
-    } else {
-        Fact::ok(found)
-    }
+    Fact::of((!found.is_empty()).then_some(found), "none of the usual signs of a container")
 }
 
 /// Of the thread that asks: a process may have moved only that one.
