@@ -246,6 +246,15 @@ impl Body {
         self.raw(kind | NLA_F_NESTED, &inner.0)
     }
 
+    /// Adds what `add` adds of a value, where there is one.
+    #[must_use]
+    pub fn with<T>(self, value: Option<T>, add: impl FnOnce(Self, T) -> Self) -> Self {
+        match value {
+            Some(value) => add(self, value),
+            None => self,
+        }
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0

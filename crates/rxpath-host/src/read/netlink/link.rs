@@ -246,11 +246,8 @@ impl Netlink {
     pub fn other_end(&mut self, link: &NetworkLink) -> Result<NetworkLink, HostError> {
         let index = link.peer_index.unwrap_or_default();
         let op = format!("show the other end of {}", link.name);
-        let body = Body::new(&header(index, 0, 0));
-        let body = match link.peer_namespace {
-            Some(namespace) => body.u32(IFLA_TARGET_NETNSID, namespace),
-            None => body,
-        };
+        let body = Body::new(&header(index, 0, 0))
+            .with(link.peer_namespace, |body, namespace| body.u32(IFLA_TARGET_NETNSID, namespace));
         let other = NetworkLink::parse(&self.link_message(&op, &body)?)?;
         if other.index == index { Ok(other) } else { Err(HostError::kernel(op, libc::ENODEV)) }
     }

@@ -116,31 +116,19 @@ pub(crate) fn fec_request(asked: &Pairs) -> Result<FecRequest, HostError> {
 }
 
 fn link_body(dev: &str, request: &LinkRequest<'_>) -> Body {
-    let mut body = device(Command::LinkModesSet, dev);
-    if let Some(on) = request.autoneg {
-        body = body.u8(link_modes::attr::AUTONEG, on.into());
-    }
-    if !request.modes.is_empty() {
-        body = body.nest(link_modes::attr::OURS, &named(&request.modes));
-    }
-    if let Some(speed) = request.speed_mbps {
-        body = body.u32(link_modes::attr::SPEED, speed);
-    }
-    if let Some(duplex) = request.duplex {
-        body = body.u8(link_modes::attr::DUPLEX, duplex);
-    }
-    body
+    let modes = Some(&request.modes).filter(|modes| !modes.is_empty());
+    device(Command::LinkModesSet, dev)
+        .with(request.autoneg, |body, on| body.u8(link_modes::attr::AUTONEG, on.into()))
+        .with(modes, |body, modes| body.nest(link_modes::attr::OURS, &named(modes)))
+        .with(request.speed_mbps, |body, speed| body.u32(link_modes::attr::SPEED, speed))
+        .with(request.duplex, |body, duplex| body.u8(link_modes::attr::DUPLEX, duplex))
 }
 
 fn fec_body(dev: &str, request: &FecRequest) -> Body {
-    let mut body = device(Command::FecSet, dev);
-    if !request.encodings.is_empty() {
-        body = body.nest(fec::attr::MODES, &named(&request.encodings));
-    }
-    match request.auto {
-        Some(on) => body.u8(fec::attr::AUTO, on.into()),
-        None => body,
-    }
+    let encodings = Some(&request.encodings).filter(|encodings| !encodings.is_empty());
+    device(Command::FecSet, dev)
+        .with(encodings, |body, encodings| body.nest(fec::attr::MODES, &named(encodings)))
+        .with(request.auto, |body, on| body.u8(fec::attr::AUTO, on.into()))
 }
 
 impl Netlink {

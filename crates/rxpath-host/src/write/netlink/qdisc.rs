@@ -69,13 +69,9 @@ impl QdiscSpec {
                 body.u32(TCA_OPTIONS, limit)
             }
             Self::Fq { limit_packets, flow_limit_packets } => {
-                let mut options = Body::default();
-                if let Some(limit) = limit_packets {
-                    options = options.u32(TCA_FQ_PLIMIT, limit);
-                }
-                if let Some(limit) = flow_limit_packets {
-                    options = options.u32(TCA_FQ_FLOW_PLIMIT, limit);
-                }
+                let options = Body::default()
+                    .with(limit_packets, |body, limit| body.u32(TCA_FQ_PLIMIT, limit))
+                    .with(flow_limit_packets, |body, limit| body.u32(TCA_FQ_FLOW_PLIMIT, limit));
                 body.nest(TCA_OPTIONS, &options)
             }
             Self::Noqueue => body,
