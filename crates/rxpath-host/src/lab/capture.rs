@@ -26,7 +26,7 @@ use serde_json::Value;
 use crate::read::cgroup::with_parents;
 use crate::read::counter::SHORT_WINDOW;
 use crate::read::environment;
-use crate::read::nic::{self, HostAnswers, Nic};
+use crate::read::nic::{self, Nic};
 use crate::read::root::LATER;
 use crate::read::startup::{self, SCRIPTS};
 use crate::read::sysfs::device;
@@ -130,20 +130,16 @@ impl<'a> Job<'a> {
         for source in sources::all().iter().filter(|one| one.sort == SourceKind::Counters) {
             self.source(source)?;
         }
-        match nic::Reader::open() {
-            Ok(mut reader) => {
-                let qdiscs = reader.qdiscs();
-                for (name, first) in std::mem::take(&mut self.nics) {
-                    let qdiscs = qdiscs.of(&first);
-                    let counted = reader.counted(&name, &first);
-                    let nic = Nic { link: Fact::default(), qdiscs, ..counted };
-                    let name = self.scrubber.name(&name);
-                    self.json(&nic::device_path(&name), &nic, &[])?;
-                }
-                let host = reader.host_counted();
-                self.host(&host)?;
+        if let Some(mut reader) = self.found("/netlink", nic::Reader::open()) {
+            let qdiscs = reader.qdiscs();
+            for (name, first) in std::mem::take(&mut self.nics) {
+                let qdiscs = qdiscs.of(&first);
+                let counted = reader.counted(&name, &first);
+                let nic = Nic { link: Fact::default(), qdiscs, ..counted };
+                let name = self.scrubber.name(&name);
+                self.json(&nic::device_path(&name), &nic, &[])?;
             }
-            Err(error) => self.leave_out("/netlink", error),
+            self.json(nic::HOST_PATH, &reader.host_counted(), &[])?;
         }
         let later = std::mem::replace(&mut self.tree, first);
         self.tree.add(&later);
@@ -173,14 +169,8 @@ impl<'a> Job<'a> {
     /// Everything below a directory.
     fn below(&mut self, dir: &str, depth: usize) -> Result<(), HostError> {
         const MAX_DEPTH: usize = 8;
-        let names = match self.root.list(dir) {
-            Ok(names) => names,
-            Err(error) => {
-                self.leave_out(dir, error);
-                return Ok(());
-            }
-        };
-        for name in names {
+        let names = self.root.list(dir);
+        for name in self.found(dir, names).unwrap_or_default() {
             let path = format!("{dir}/{name}");
             if self.root.is_dir(&path) {
                 if depth < MAX_DEPTH {
@@ -304,21 +294,13 @@ impl<'a> Job<'a> {
     /// What netlink and ioctl answer.
     fn answers(&mut self) -> Result<(), HostError> {
         let names = device::names(&self.root)?;
-        match nic::Reader::open() {
-            Ok(mut reader) => {
-                let qdiscs = reader.qdiscs();
-                for name in &names {
-                    let nic = reader.device(name);
-                    self.device(name, Nic { qdiscs: qdiscs.of(&nic), ..nic })?;
-                }
-                let host = reader.host(&names);
-                self.host(&host)
-            }
-            Err(error) => {
-                self.leave_out("/netlink", error);
-                Ok(())
-            }
+        let Some(mut reader) = self.found("/netlink", nic::Reader::open()) else { return Ok(()) };
+        let qdiscs = reader.qdiscs();
+        for name in &names {
+            let nic = reader.device(name);
+            self.device(name, Nic { qdiscs: qdiscs.of(&nic), ..nic })?;
         }
+        self.json(nic::HOST_PATH, &reader.host(&names), &[])
     }
 
     fn device(&mut self, name: &str, mut nic: Nic) -> Result<(), HostError> {
@@ -333,10 +315,6 @@ impl<'a> Job<'a> {
         self.captured.devices.push(scrubbed);
         self.nics.push((name.to_owned(), nic));
         Ok(())
-    }
-
-    fn host(&mut self, answers: &HostAnswers) -> Result<(), HostError> {
-        self.json(nic::HOST_PATH, answers, &[])
     }
 
     /// Writes `value` scrubbed, but for the texts at the JSON pointers `kept`.
@@ -357,6 +335,11 @@ impl<'a> Job<'a> {
         let text = serde_json::to_string_pretty(&value).map_err(bad)? + "\n";
         let place = self.tree.plain(path);
         self.tree.write(&place, text.as_bytes())
+    }
+
+    /// What was read; where it could not be read, the capture says why it is left out.
+    fn found<T>(&mut self, path: &str, read: Result<T, HostError>) -> Option<T> {
+        read.map_err(|error| self.leave_out(path, error)).ok()
     }
 
     fn leave_out(&mut self, path: &str, error: HostError) {
