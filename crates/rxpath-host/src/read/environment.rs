@@ -69,11 +69,6 @@ impl Facts<'_> {
         self.result(name, self.root.value(path));
     }
 
-    /// A file's number.
-    fn number(&mut self, name: impl Into<String>, path: &str) {
-        self.result(name, self.root.number::<i64>(path));
-    }
-
     /// A fact that only the running host can tell, by a system call.
     fn live<T: Serialize>(
         &mut self,

@@ -11,7 +11,7 @@ use crate::read::procfs;
 pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostError>) {
     facts.text("kernel.release", "/proc/sys/kernel/osrelease");
     facts.text("kernel.version", "/proc/sys/kernel/version");
-    facts.number("kernel.tainted", "/proc/sys/kernel/tainted");
+    facts.result("kernel.tainted", facts.root.number::<i64>("/proc/sys/kernel/tainted"));
     let cmdline = facts.root.value("/proc/cmdline").map(|text| parameters(&text));
     facts.result("kernel.cmdline", cmdline);
     let preempt =

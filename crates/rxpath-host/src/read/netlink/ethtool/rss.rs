@@ -139,11 +139,8 @@ fn named(names: &[&str], bits: u32) -> Option<String> {
 
 /// The key as hexadecimal digits; drivers that keep it to themselves give none.
 pub(crate) fn key_fact(key: &[u8]) -> Fact<String> {
-    if key.is_empty() {
-        Fact::absent("the driver does not show its hash key")
-    } else {
-        Fact::ok(key.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
-    }
+    let hex = || key.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    Fact::of((!key.is_empty()).then(hex), "the driver does not show its hash key")
 }
 
 #[cfg(test)]
