@@ -4,9 +4,8 @@
 //! The question it answers: *which message asks for these pairs of a group?* What came of it is seen by reading.
 
 use super::field::{request, requested};
-use super::link_request::{check_link, fec_request};
+use super::link_request::{check_link, fec_body, fec_request, link_message};
 use crate::netlink::socket::Netlink;
-use crate::netlink::wire::Body;
 use crate::pairs::{Pairs, as_written};
 use crate::read::netlink::ethtool::bitset::named;
 use crate::read::netlink::ethtool::command::{Command, device};
@@ -76,21 +75,10 @@ impl Netlink {
                 }
                 device(set, dev).nest(private_flags::FLAGS, &named(&bits))
             }
-            Group::LinkModes => return self.set_link_modes(dev, asked),
-            Group::Fec => return self.set_fec(dev, asked),
+            Group::LinkModes => link_message(dev, asked, &self.link_modes(dev)?)?,
+            Group::Fec => fec_body(dev, &fec_request(asked)?),
             _ => request(group, device(set, dev), asked)?,
         };
-        self.order_group(dev, group, asked, &body)
-    }
-
-    /// Sends what is asked of a group.
-    pub(super) fn order_group(
-        &mut self,
-        dev: &str,
-        group: Group,
-        asked: &Pairs,
-        body: &Body,
-    ) -> Result<(), HostError> {
         let op = format!("set {dev}/{} {asked}", group.name());
         let family = self.ethtool_family()?;
         self.change(&op, family, 0, body.bytes())
@@ -100,6 +88,7 @@ impl Netlink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::wire::Body;
     use crate::read::netlink::ethtool::group::parse;
 
     #[test]

@@ -2,7 +2,6 @@
 //!
 //! The question it answers: *how is another choice for a link asked for, and what is wrong with the request?*
 
-use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Body;
 use crate::pairs::Pairs;
 use crate::read::netlink::ethtool::bitset::named;
@@ -124,33 +123,25 @@ fn link_body(dev: &str, request: &LinkRequest<'_>) -> Body {
         .with(request.duplex, |body, duplex| body.u8(link_modes::attr::DUPLEX, duplex))
 }
 
-fn fec_body(dev: &str, request: &FecRequest) -> Body {
+/// The message that asks for FEC.
+///
+/// **Source** net/ethtool/fec.c `ethnl_set_fec` (5.13).
+pub(super) fn fec_body(dev: &str, request: &FecRequest) -> Body {
     let encodings = Some(&request.encodings).filter(|encodings| !encodings.is_empty());
     device(Command::FecSet, dev)
         .with(encodings, |body, encodings| body.nest(fec::attr::MODES, &named(encodings)))
         .with(request.auto, |body, on| body.u8(fec::attr::AUTO, on.into()))
 }
 
-impl Netlink {
-    /// Asks for speed, duplex or modes of a link.
-    ///
-    /// A speed without modes, while `autoneg` is on, makes the kernel offer the modes of that speed alone.
-    ///
-    /// **Source** net/ethtool/linkmodes.c `ethnl_update_linkmodes`, `ethnl_auto_linkmodes`.
-    pub(super) fn set_link_modes(&mut self, dev: &str, asked: &Pairs) -> Result<(), HostError> {
-        let link = self.link_modes(dev)?;
-        let mut request = link_request(asked)?;
-        offer_all(&mut request, &link);
-        self.order_group(dev, Group::LinkModes, asked, &link_body(dev, &request))
-    }
-
-    /// Asks for FEC.
-    ///
-    /// **Source** net/ethtool/fec.c `ethnl_set_fec` (5.13).
-    pub(super) fn set_fec(&mut self, dev: &str, asked: &Pairs) -> Result<(), HostError> {
-        let body = fec_body(dev, &fec_request(asked)?);
-        self.order_group(dev, Group::Fec, asked, &body)
-    }
+/// The message that asks for speed, duplex or modes of a link, which has those of `link` now.
+///
+/// A speed without modes, while `autoneg` is on, makes the kernel offer the modes of that speed alone.
+///
+/// **Source** net/ethtool/linkmodes.c `ethnl_update_linkmodes`, `ethnl_auto_linkmodes`.
+pub(super) fn link_message(dev: &str, asked: &Pairs, link: &LinkModes) -> Result<Body, HostError> {
+    let mut request = link_request(asked)?;
+    offer_all(&mut request, link);
+    Ok(link_body(dev, &request))
 }
 
 #[cfg(test)]
