@@ -104,6 +104,15 @@ impl<T> Fact<T> {
         }
     }
 
+    /// As [`Fact::as_ref`], for a value that changes as it is used.
+    pub fn as_mut(&mut self) -> Fact<&mut T> {
+        match self {
+            Self::Ok { value } => Fact::Ok { value },
+            Self::Absent { why } => Fact::Absent { why: why.clone() },
+            Self::Denied { needs } => Fact::Denied { needs: needs.clone() },
+        }
+    }
+
     /// Applies `f` to the value and keeps a gap a gap.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
         self.and_then(|value| Fact::ok(f(value)))
@@ -137,6 +146,13 @@ mod tests {
         let fact: Fact<u64> = Fact::absent("no such device");
         assert_eq!(fact.value(), None);
         assert_eq!(fact.map(|v| v + 1).gap().as_deref(), Some("absent: no such device"));
+    }
+
+    #[test]
+    fn a_value_changes_within_its_fact() {
+        let mut fact = Fact::ok(1);
+        assert_eq!(fact.as_mut().map(|value| std::mem::replace(value, 2)), Fact::ok(1));
+        assert_eq!(fact, Fact::ok(2));
     }
 
     #[test]

@@ -132,21 +132,13 @@ impl Reader {
     }
 
     fn netdev(&mut self, ifindex: Option<u32>, nic: &mut Nic) {
-        let Some(ifindex) = ifindex else {
-            let why = "the device was not found";
-            nic.xdp = Fact::absent(why);
-            nic.queues = Fact::absent(why);
-            nic.napis = Fact::absent(why);
-            nic.queue_stats = Fact::absent(why);
-            nic.tcx = Fact::absent(why);
-            return;
-        };
+        let index = Fact::of(ifindex, "the device was not found");
         let ask = &mut self.generic;
-        nic.xdp = fact(ask.xdp_abilities(ifindex));
-        nic.queues = fact(ask.device_queues(ifindex));
-        nic.napis = fact(ask.napis(ifindex));
-        nic.queue_stats = fact(ask.queue_stats(ifindex));
-        nic.tcx = fact(tcx::read(ifindex));
+        nic.xdp = index.as_ref().and_then(|index| fact(ask.xdp_abilities(*index)));
+        nic.queues = index.as_ref().and_then(|index| fact(ask.device_queues(*index)));
+        nic.napis = index.as_ref().and_then(|index| fact(ask.napis(*index)));
+        nic.queue_stats = index.as_ref().and_then(|index| fact(ask.queue_stats(*index)));
+        nic.tcx = index.and_then(|index| fact(tcx::read(index)));
     }
 
     /// The counters that move with the packets, and nothing else: for reading them again and again.
@@ -187,34 +179,22 @@ impl Reader {
     ///
     /// Nothing is asked whose module the question would load.
     pub fn host(&mut self, devices: &[String]) -> HostAnswers {
-        let mut answers = HostAnswers {
+        let mut netfilter = match Netlink::netfilter() {
+            Err(HostError::Kernel { errno: libc::EPROTONOSUPPORT, .. }) => {
+                Fact::absent("this kernel has no netfilter netlink (CONFIG_NETFILTER_NETLINK)")
+            }
+            opened => fact(opened),
+        };
+        HostAnswers {
+            netfilter_hooks: netfilter.as_mut().and_then(|ask| fact(ask.hooks(devices))),
+            nft_tables: netfilter.as_mut().and_then(|ask| fact(nft(|| ask.nft_tables()))),
+            nft_chains: netfilter.as_mut().and_then(|ask| fact(nft(|| ask.nft_chains()))),
+            conntrack: netfilter.as_mut().and_then(|ask| fact(tracking(ask))),
             page_pools: fact(self.generic.page_pools()),
             page_bytes: page_bytes(),
             neighbour_tables: fact(self.route.neighbour_tables()),
             audit: fact(Netlink::audit().and_then(|mut audit| audit.audit_state())),
-            ..HostAnswers::default()
-        };
-        match Netlink::netfilter() {
-            Ok(mut netfilter) => {
-                answers.netfilter_hooks = fact(netfilter.hooks(devices));
-                answers.nft_tables = fact(nft(|| netfilter.nft_tables()));
-                answers.nft_chains = fact(nft(|| netfilter.nft_chains()));
-                answers.conntrack = fact(tracking(&mut netfilter));
-            }
-            Err(error) => {
-                let gap = if matches!(error, HostError::Kernel { errno: libc::EPROTONOSUPPORT, .. })
-                {
-                    Fact::absent("this kernel has no netfilter netlink (CONFIG_NETFILTER_NETLINK)")
-                } else {
-                    error.into_gap()
-                };
-                answers.netfilter_hooks = gap.clone().map(|()| Vec::new());
-                answers.nft_tables = gap.clone().map(|()| Vec::new());
-                answers.nft_chains = gap.clone().map(|()| Vec::new());
-                answers.conntrack = gap.map(|()| Conntrack::default());
-            }
         }
-        answers
     }
 }
 
