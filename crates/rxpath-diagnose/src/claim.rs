@@ -79,8 +79,13 @@ impl Claim {
     }
 
     /// Adds a remedy after those that are more effective.
-    pub fn remedy(mut self, remedy: impl Into<Remedy>) -> Self {
-        self.remedies.push(remedy.into());
+    pub fn remedy(self, remedy: impl Into<Remedy>) -> Self {
+        self.remedies([remedy])
+    }
+
+    /// Adds the remedies that apply, after those that are more effective.
+    pub fn remedies(mut self, remedies: impl IntoIterator<Item = impl Into<Remedy>>) -> Self {
+        self.remedies.extend(remedies.into_iter().map(Into::into));
         self
     }
 

@@ -190,11 +190,7 @@ fn softirq(seen: &[Seen], middle: &Seen) -> Answer {
     let whole = seen.iter().all(|pair| pair.before.gaps.is_empty() && pair.after.gaps.is_empty());
     Answer {
         stage: Stage::Softirq,
-        confidence: if sure && whole && seen.len() >= PAIRS {
-            Confidence::Strong
-        } else {
-            Confidence::Fair
-        },
+        confidence: Confidence::strong_if(sure && whole && seen.len() >= PAIRS),
         sentence: format!(
             "the receive softirq in the sender's calls was a part of the limit: {what}"
         ),

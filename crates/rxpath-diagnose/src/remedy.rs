@@ -19,13 +19,17 @@ impl From<&'static str> for Remedy {
 
 impl From<String> for Remedy {
     fn from(text: String) -> Self {
-        Self { of_a_trial: text.clone().into(), live: text.into() }
+        Self::of(text.clone(), text)
     }
 }
 
 impl Remedy {
     const fn new(of_a_trial: &'static str, live: &'static str) -> Self {
         Self { of_a_trial: Cow::Borrowed(of_a_trial), live: Cow::Borrowed(live) }
+    }
+
+    fn of(of_a_trial: String, live: String) -> Self {
+        Self { of_a_trial: Cow::Owned(of_a_trial), live: Cow::Owned(live) }
     }
 
     /// One thread instead of several that contend.
@@ -156,41 +160,36 @@ impl Remedy {
     pub fn softirq_off_reader(cpu: u32, or_none: bool) -> Self {
         let none = if or_none { ", or none (0)" } else { "" };
         let off = format!("take the receive softirq off CPU {cpu}: another CPU in rps_cpus{none}");
-        Self {
-            of_a_trial: format!("{off}, or move the reader (`serve udp --cpu`)").into(),
-            live: format!(
+        Self::of(
+            format!("{off}, or move the reader (`serve udp --cpu`)"),
+            format!(
                 "{off} or in the interrupt's smp_affinity; or move the service (taskset, CPUAffinity= of its unit)"
-            )
-            .into(),
-        }
+            ),
+        )
     }
 
     /// This many readers, each with its own socket and CPU.
     pub fn more_readers(threads: usize) -> Self {
-        Self {
-            of_a_trial: format!(
+        Self::of(
+            format!(
                 "more readers, each with a socket and a CPU of its own: `serve udp --threads {threads} --sockets reuseport --cpu LIST`"
-            )
-            .into(),
-            live: format!(
+            ),
+            format!(
                 "more readers in the service's configuration (threads, workers, processes): {threads} or more, each with a SO_REUSEPORT socket and a CPU of its own"
-            )
-            .into(),
-        }
+            ),
+        )
     }
 
     /// A socket for each of this many threads.
     pub fn socket_each(threads: usize) -> Self {
-        Self {
-            of_a_trial: format!(
+        Self::of(
+            format!(
                 "a socket for each thread: `serve udp --sockets reuseport --threads {threads}`, with many flows"
-            )
-            .into(),
-            live: format!(
+            ),
+            format!(
                 "a socket for each of its {threads} readers, where the service's configuration has SO_REUSEPORT; it needs many flows"
-            )
-            .into(),
-        }
+            ),
+        )
     }
 
     /// A receive buffer that survives bursts and stalls, of this size if it is known.
@@ -203,16 +202,14 @@ impl Remedy {
             ),
             None => ("a larger buffer", String::new(), String::new()),
         };
-        Self {
-            of_a_trial: format!(
+        Self::of(
+            format!(
                 "{what}: `serve udp --rcvbuf{option}` (the buffer as the kernel accounts it; a program of your own asks SO_RCVBUF for half of it; without CAP_NET_ADMIN net.core.rmem_max must be at least that half)"
-            )
-            .into(),
-            live: format!(
+            ),
+            format!(
                 "a larger receive buffer in the service's configuration (SO_RCVBUF{kernel}), and net.core.rmem_max at least what it asks for; a service that sets none has net.core.rmem_default"
-            )
-            .into(),
-        }
+            ),
+        )
     }
 
     /// Less work for the softirqs of this CPU.
@@ -220,11 +217,10 @@ impl Remedy {
         let off = format!(
             "take work off CPU {cpu}: fewer netfilter rules and hooks on the way in, no conntrack for this traffic (NOTRACK)"
         );
-        Self {
-            of_a_trial: format!("{off}, the reader on another CPU (`serve udp --cpu`)").into(),
-            live: format!("{off}, programs on other CPUs (taskset, CPUAffinity= of the unit)")
-                .into(),
-        }
+        Self::of(
+            format!("{off}, the reader on another CPU (`serve udp --cpu`)"),
+            format!("{off}, programs on other CPUs (taskset, CPUAffinity= of the unit)"),
+        )
     }
 
     /// Traffic must run for a verdict; other namespaces may have it.

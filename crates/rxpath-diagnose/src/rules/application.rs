@@ -9,11 +9,7 @@ pub fn confidence(view: &View) -> Confidence {
     let lead = &view.reader.lead;
     let cpu_full = lead.cpu.and_then(|cpu| view.busy_ratio(cpu)).is_none_or(|b| b >= FULL_RATIO);
     let own_time = view.softirq_on_reader().is_none() && lead.waiting < WAITING_RATIO;
-    if lead.running >= FULL_RATIO && cpu_full && own_time {
-        Confidence::Strong
-    } else {
-        Confidence::Fair
-    }
+    Confidence::strong_if(lead.running >= FULL_RATIO && cpu_full && own_time)
 }
 
 /// The lines that every claim about a full reader shows.
@@ -55,21 +51,15 @@ pub fn judge(view: &View) -> Option<Claim> {
         String::new()
     };
     let sentence = format!("the receiving application is the limit: {what}{with}{both}");
-    let mut claim = Claim::new(Stage::Application, confidence(view), Part::READING, sentence)
-        .on(cpu)
-        .losing_at(view, Place::SocketBuffer, lost)
-        .because(evidence(view));
-    if let Some(cpu) = view.softirq_on_reader() {
-        claim = claim.remedy(Remedy::softirq_off_reader(cpu, false));
-    }
-    if view.raw.cpus.len() > reader.count {
-        claim = claim.remedy(Remedy::more_readers(reader.count + 1));
-    }
-    if reader.lead.waiting >= WAITING_RATIO {
-        claim = claim.remedy(Remedy::READER_OWN_CPU);
-    }
+    let one_more = view.raw.cpus.len() > reader.count;
     Some(
-        claim
+        Claim::new(Stage::Application, confidence(view), Part::READING, sentence)
+            .on(cpu)
+            .losing_at(view, Place::SocketBuffer, lost)
+            .because(evidence(view))
+            .remedies(view.softirq_on_reader().map(|cpu| Remedy::softirq_off_reader(cpu, false)))
+            .remedies(one_more.then(|| Remedy::more_readers(reader.count + 1)))
+            .remedies((*waits >= WAITING_RATIO).then_some(Remedy::READER_OWN_CPU))
             .remedy(Remedy::LARGER_BATCHES)
             .remedy(Remedy::LESS_WORK)
             .remedy("a larger receive buffer does not help: the queue fills as long as more arrives than is read"),

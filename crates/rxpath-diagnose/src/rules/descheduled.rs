@@ -14,7 +14,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         .is_some_and(|ratio| ratio.is_finite() && ratio >= FOREIGN_RATIO);
     let sender = view.sender_on_reader();
     let named = foreign || sender.is_some() || view.reader.count > view.reader.cpus.len();
-    let sure = reader.waiting >= WAITING_MUCH_RATIO && named;
+    let sure = Confidence::strong_if(reader.waiting >= WAITING_MUCH_RATIO && named);
     let of = cpu.map_or_else(|| "a CPU".to_string(), |cpu| format!("CPU {cpu}"));
     let beside = sender.map(|cpu| {
         line(
@@ -26,28 +26,20 @@ pub fn judge(view: &View) -> Option<Claim> {
         "the receiving application is kept off its CPU: it waited for {of} {} of the window while its socket overflowed",
         percent(reader.waiting)
     );
-    let mut claim = Claim::new(
-        Stage::ApplicationDescheduled,
-        Confidence::strong_if(sure),
-        Part::READING,
-        sentence,
-    )
-    .on(cpu)
-    .losing_at(view, Place::SocketBuffer, lost)
-    .because([lead("receiver", &view.reader)])
-    .because(drops(view, Place::SocketBuffer))
-    .because(services(view))
-    .because(beside)
-    .because(others_on(view, cpu))
-    .because(softirq_beside_reader(view))
-    .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
-    .because(queues(view))
-    .because([rates(view)]);
-    if view.raw.cpus.len() > 1 {
-        claim = claim.remedy(Remedy::READER_OWN_CPU);
-    }
     Some(
-        claim
+        Claim::new(Stage::ApplicationDescheduled, sure, Part::READING, sentence)
+            .on(cpu)
+            .losing_at(view, Place::SocketBuffer, lost)
+            .because([lead("receiver", &view.reader)])
+            .because(drops(view, Place::SocketBuffer))
+            .because(services(view))
+            .because(beside)
+            .because(others_on(view, cpu))
+            .because(softirq_beside_reader(view))
+            .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
+            .because(queues(view))
+            .because([rates(view)])
+            .remedies((view.raw.cpus.len() > 1).then_some(Remedy::READER_OWN_CPU))
             .remedy("a better priority: `chrt -r 1` for a reader that sleeps; `nice -n -15` counts against programs of its own session only, where kernel.sched_autogroup_enabled is 1 (then `echo -15 > /proc/PID/autogroup`)")
             .remedy(Remedy::BUFFER_FOR_WAITS),
     )

@@ -36,14 +36,17 @@ pub fn judge(view: &View) -> Option<Claim> {
             "SO_MEMINFO drops, /proc/PID/task/TID/schedstat"
         },
     );
-    let mut claim = Claim::new(Stage::Application, Confidence::Strong, Part::READING, sentence)
-        .on(view.reader.lead.cpu)
-        .losing_at(view, Place::SocketBuffer, lost)
-        .because([share])
-        .because(evidence(view))
-        .remedy("find what the program does instead of reading: `cat /proc/PID/task/*/wchan`, `strace -f -p PID`; it may be stuck, or have left the socket open");
-    if service.sockets.len() > 1 {
-        claim = claim.remedy("close a socket of the group that no thread reads (a process that was replaced, a descriptor that a child inherited): its share of the flows then goes to the others");
-    }
-    Some(claim.remedy("a larger receive buffer does not help: nothing empties it"))
+    let close = (service.sockets.len() > 1).then_some(
+        "close a socket of the group that no thread reads (a process that was replaced, a descriptor that a child inherited): its share of the flows then goes to the others",
+    );
+    Some(
+        Claim::new(Stage::Application, Confidence::Strong, Part::READING, sentence)
+            .on(view.reader.lead.cpu)
+            .losing_at(view, Place::SocketBuffer, lost)
+            .because([share])
+            .because(evidence(view))
+            .remedy("find what the program does instead of reading: `cat /proc/PID/task/*/wchan`, `strace -f -p PID`; it may be stuck, or have left the socket open")
+            .remedies(close)
+            .remedy("a larger receive buffer does not help: nothing empties it"),
+    )
 }

@@ -20,26 +20,25 @@ pub fn judge(view: &View) -> Option<Claim> {
         }
         None => "it was not emptied in time".into(),
     };
-    let thread = matches!(view.raw.softirq, SoftirqPlace::NapiThread { .. });
+    let poll = match view.raw.softirq {
+        SoftirqPlace::NapiThread { .. } => Some(
+            "give the NAPI thread (`napi/IF-N`) a CPU of its own (taskset) or a better priority than other tasks on its CPU (chrt, renice)".into(),
+        ),
+        _ => starved.then_some(Remedy::OTHER_WORK_OFF),
+    };
     let sentence = format!(
         "the device ring is the limit: it lost {share} of {}; {why}",
         whose(view, Place::Ring)
     );
-    let mut claim =
+    Some(
         Claim::new(Stage::Ring, Confidence::strong_if(cpu.is_some()), Part::PATH, sentence)
             .on(cpu.map(|(cpu, _)| cpu))
             .losing_at(view, Place::Ring, lost)
             .because(drops(view, Place::Ring))
             .because(cpu.and_then(|(cpu, _)| cpu_use(view, cpu)))
             .because(others_on(view, cpu.map(|(cpu, _)| cpu)))
-            .because([rates(view)]);
-    if thread {
-        claim = claim.remedy("give the NAPI thread (`napi/IF-N`) a CPU of its own (taskset) or a better priority than other tasks on its CPU (chrt, renice)");
-    } else if starved {
-        claim = claim.remedy(Remedy::OTHER_WORK_OFF);
-    }
-    Some(
-        claim
+            .because([rates(view)])
+            .remedies(poll)
             .remedy("a longer ring where the device has one (`ethtool -G IF rx N`); a veth's ring is 256, fixed")
             .remedy("more queues, so that several CPUs poll (`ethtool -L IF rx N`)"),
     )

@@ -25,30 +25,27 @@ pub fn judge(view: &View) -> Option<Claim> {
         "no significant loss is sure"
     };
     let sentence = format!("the {} is the limit: {what} and {loss}", view.sender_name());
-    let mut claim = Claim::new(Stage::Sender, Confidence::strong_if(sure), Part::SENDING, sentence)
-        .on(sender.lead.cpu_here())
-        .because([lossless(view), lead("sender", sender)])
-        .because(at.and_then(|at| cpu_use(view, at)))
-        .because(others_on(view, at));
-    if view.reader.count > 0 {
-        claim = claim.because([lead("receiver", &view.reader)]);
-    }
-    claim = claim.because([rates(view)]);
-    if view.raw.segments_per_send.unwrap_or(1) <= 1 {
-        claim = claim.remedy("more datagrams per system call: `load udp --gso 20` (UDP_SEGMENT)");
-    }
+    let gso = (view.raw.segments_per_send.unwrap_or(1) <= 1)
+        .then_some("more datagrams per system call: `load udp --gso 20` (UDP_SEGMENT)");
     let own = view.raw.sender_threads.iter().filter(|it| it.host == sender.lead.host).count();
-    if view.cpus_of(sender.lead.host).len() > own {
-        claim = claim.remedy(format!(
+    let more_threads = (view.cpus_of(sender.lead.host).len() > own).then(|| {
+        format!(
             "more sending threads on CPUs of their own: `load udp --threads {} --cpu LIST`",
             own + 1
-        ));
-    }
-    if view.sends_from_elsewhere() {
-        claim = claim.remedy("one more sender: a further host with `role = \"sender\"`");
-    }
+        )
+    });
+    let one_more = "one more sender: a further host with `role = \"sender\"`";
     Some(
-        claim
+        Claim::new(Stage::Sender, Confidence::strong_if(sure), Part::SENDING, sentence)
+            .on(sender.lead.cpu_here())
+            .because([lossless(view), lead("sender", sender)])
+            .because(at.and_then(|at| cpu_use(view, at)))
+            .because(others_on(view, at))
+            .because((view.reader.count > 0).then(|| lead("receiver", &view.reader)))
+            .because([rates(view)])
+            .remedies(gso)
+            .remedies(more_threads)
+            .remedies(view.sends_from_elsewhere().then_some(one_more))
             .remedy("the receiver's own limit is not shown by this trial: it is at least the delivered rate")
             .next(format!(
                 "the sender: {} full, so no more than {} can be offered",

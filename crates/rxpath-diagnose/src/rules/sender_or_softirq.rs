@@ -42,23 +42,23 @@ pub fn judge(view: &View) -> Option<Claim> {
         "the sender or the receive softirq is the limit: both run on {on}, {} busy; only a paired trial shows which",
         percent(cpu.and_then(|cpu| view.busy_ratio(cpu)).unwrap_or(view.sender.lead.running))
     );
-    let mut claim = Claim::new(Stage::SenderOrSoftirq, Confidence::Weak, Part::SENDING, sentence)
-        .on(cpu)
-        .because([
-            lossless(view),
-            lead("sender", &view.sender),
-            line(where_it_runs, "where the receive softirq runs in this topology"),
-        ])
-        .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
-        .because(others_on(view, cpu));
-    if view.reader.count > 0 {
-        claim = claim.because([lead("receiver", &view.reader)]);
-    }
-    claim = claim.because([rates(view)]).decided_by(paired).remedy(decide);
-    if view.raw.segments_per_send.unwrap_or(1) <= 1 {
-        claim = claim.remedy(
-            "GSO makes both cheaper: `load udp --gso`, with `serve udp --gro` for the receive side",
-        );
-    }
-    Some(claim)
+    let cheaper = (view.raw.segments_per_send.unwrap_or(1) <= 1).then_some(
+        "GSO makes both cheaper: `load udp --gso`, with `serve udp --gro` for the receive side",
+    );
+    Some(
+        Claim::new(Stage::SenderOrSoftirq, Confidence::Weak, Part::SENDING, sentence)
+            .on(cpu)
+            .because([
+                lossless(view),
+                lead("sender", &view.sender),
+                line(where_it_runs, "where the receive softirq runs in this topology"),
+            ])
+            .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
+            .because(others_on(view, cpu))
+            .because((view.reader.count > 0).then(|| lead("receiver", &view.reader)))
+            .because([rates(view)])
+            .decided_by(paired)
+            .remedy(decide)
+            .remedies(cheaper),
+    )
 }

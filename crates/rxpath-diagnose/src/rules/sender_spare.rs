@@ -12,9 +12,8 @@ pub fn judge(view: &View) -> Option<Claim> {
     }
     let lead_thread = &sender.lead;
     let of = lead_thread.cpu.map_or_else(|| "a CPU".to_string(), |cpu| format!("CPU {cpu}"));
-    let (confidence, why, remedy) = if lead_thread.is_kept_waiting() {
+    let (why, remedy) = if lead_thread.is_kept_waiting() {
         (
-            Confidence::Fair,
             format!(
                 "it waited for {of} {} of the window while others ran",
                 percent(lead_thread.waiting)
@@ -23,7 +22,6 @@ pub fn judge(view: &View) -> Option<Claim> {
         )
     } else {
         (
-            Confidence::Fair,
             format!(
                 "its busiest thread ran only {} of the window and paused by itself",
                 percent(lead_thread.demand())
@@ -40,7 +38,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         rate(view.offered_pps())
     );
     Some(
-        Claim::new(Stage::Sender, confidence, Part::SENDING, sentence)
+        Claim::new(Stage::Sender, Confidence::Fair, Part::SENDING, sentence)
             .on(lead_thread.cpu_here())
             .because([lossless(view), lead("sender", sender)])
             .because(lead_thread.at().and_then(|at| cpu_use(view, at)))

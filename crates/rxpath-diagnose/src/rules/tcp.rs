@@ -15,7 +15,14 @@ pub use receive::judge as receive;
 pub use retransmit::judge as retransmit;
 pub use softirq::judge as softirq;
 
+use rxpath_record::verdict::Confidence;
+
 use crate::thresholds::REQUESTS_LOST_COUNT;
+
+/// How sure losses at sockets are a limit, whose cause may be shown: a few are not.
+fn confidence(lost: u64, is_shown: bool) -> Confidence {
+    if lost < REQUESTS_LOST_COUNT { Confidence::Weak } else { Confidence::strong_if(is_shown) }
+}
 
 /// What decides among losses: a few are named where nothing else limits.
 fn noteworthy(lost: u64) -> u64 {

@@ -29,10 +29,9 @@ pub fn judge(view: &View) -> Option<Claim> {
     let group = of_group.then_some(
         "see which limit it is: memory.events and memory.max of the service's control group (MemoryMax= of its unit), or /proc/net/sockstat (UDP: mem) near net.ipv4.udp_mem",
     );
-    let claim = Claim::new(Stage::SocketQueue, sure, &[Part::Ledger], sentence);
-    let claim = group.into_iter().fold(claim, Claim::remedy);
     Some(
-        claim
+        Claim::new(Stage::SocketQueue, sure, &[Part::Ledger], sentence)
+        .remedies(group)
         .losing_at(view, Place::UdpMemory, lost)
         .because(places.iter().flat_map(|place| drops(view, *place)))
         .because(queues(view))

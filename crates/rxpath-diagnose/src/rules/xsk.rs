@@ -24,7 +24,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         );
         (Stage::SocketQueue, Confidence::Fair, sentence)
     };
-    let mut claim = Claim::new(stage, sure, NEEDS, sentence)
+    let claim = Claim::new(stage, sure, NEEDS, sentence)
         .on(reader.cpu)
         .losing_at(view, Place::XdpSocket, lost)
         .because(drops(view, Place::XdpSocket))
@@ -32,10 +32,8 @@ pub fn judge(view: &View) -> Option<Claim> {
         .because(softirq_beside_reader(view))
         .because(reader.cpu.and_then(|cpu| cpu_use(view, cpu)))
         .because(others_on(view, reader.cpu))
-        .because([rates(view)]);
-    if let Some(cpu) = view.softirq_on_reader() {
-        claim = claim.remedy(Remedy::softirq_off_reader(cpu, false));
-    }
+        .because([rates(view)])
+        .remedies(view.softirq_on_reader().map(|cpu| Remedy::softirq_off_reader(cpu, false)));
     Some(if is_full {
         claim.remedy(Remedy::READER_PER_QUEUE).remedy(Remedy::LESS_WORK)
     } else {

@@ -2,7 +2,7 @@
 
 use rxpath_record::evidence::{Listener, TcpUse};
 
-use super::noteworthy;
+use super::{confidence, noteworthy};
 use crate::lines::tcp::{LISTEN_DROPS, LISTEN_OVERFLOWS, at, counters, moved, sum};
 use crate::rules::prelude::*;
 
@@ -56,11 +56,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         return lossless(tcp);
     }
     let overflows = moved(tcp, LISTEN_OVERFLOWS) > 0;
-    let sure = match (lost >= REQUESTS_LOST_COUNT, overflows) {
-        (true, true) => Confidence::Strong,
-        (true, false) => Confidence::Fair,
-        (false, _) => Confidence::Weak,
-    };
+    let sure = confidence(lost, overflows);
     let at = worst(tcp).map_or_else(|| "a listener".into(), named);
     let what = if overflows {
         "more connections are made than are accepted: its accept queue was full"

@@ -2,8 +2,8 @@
 
 use rxpath_record::evidence::TcpUse;
 
-use super::noteworthy;
 use super::reader::full;
+use super::{confidence, noteworthy};
 use crate::lines::tcp::{DROPPING, PRESSED, counters, moved, service, sum};
 use crate::rules::prelude::*;
 
@@ -42,11 +42,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             at.as_deref().unwrap_or("sockets"),
         ),
     };
-    let sure = match (lost >= REQUESTS_LOST_COUNT, &at) {
-        (true, Some(_)) => Confidence::Strong,
-        (true, None) => Confidence::Fair,
-        (false, _) => Confidence::Weak,
-    };
+    let sure = confidence(lost, at.is_some());
     let which = at.map(|at| {
         line(
             format!("half of the drops or more at connections of {at}"),
@@ -57,20 +53,22 @@ pub fn judge(view: &View) -> Option<Claim> {
         let text = format!("{} segments found no memory for their socket", count(memory));
         line(text, "skb:kfree_skb PROTO_MEM in TCP's functions")
     });
-    let mut claim = Claim::new(Stage::TcpReceive, sure, &[Part::Window], sentence)
-        .losing(noteworthy(lost))
-        .because(counters(tcp, &[&DROPPING[..], &PRESSED].concat()))
-        .because(which)
-        .because(reason)
-        .next(format!("TCP: {} segments dropped because receive buffers had no room", count(lost)));
-    if memory > lost / 2 {
-        claim = claim.remedy("more memory for sockets: see which limit it is, memory.events and memory.max of the service's control group (version 1: memory.kmem.tcp.failcnt and memory.kmem.tcp.limit_in_bytes), or /proc/net/sockstat (TCP: mem) near net.ipv4.tcp_mem");
-    }
-    if backlog > 0 {
-        claim = claim.remedy("shorter system calls on the connection: its backlog takes what arrives while a thread of the program holds the socket; its limit grows with the receive and send buffers");
-    }
+    let next = format!("TCP: {} segments dropped because receive buffers had no room", count(lost));
+    let more_memory = (memory > lost / 2).then_some(
+        "more memory for sockets: see which limit it is, memory.events and memory.max of the service's control group (version 1: memory.kmem.tcp.failcnt and memory.kmem.tcp.limit_in_bytes), or /proc/net/sockstat (TCP: mem) near net.ipv4.tcp_mem",
+    );
+    let shorter_calls = (backlog > 0).then_some(
+        "shorter system calls on the connection: its backlog takes what arrives while a thread of the program holds the socket; its limit grows with the receive and send buffers",
+    );
     Some(
-        claim
+        Claim::new(Stage::TcpReceive, sure, &[Part::Window], sentence)
+            .losing(noteworthy(lost))
+            .because(counters(tcp, &[&DROPPING[..], &PRESSED].concat()))
+            .because(which)
+            .because(reason)
+            .next(next)
+            .remedies(more_memory)
+            .remedies(shorter_calls)
             .remedy("read faster: a full receive buffer is one that its program does not empty (`ss -tm` shows which: Recv-Q, rb)")
             .remedy("larger buffers: the third value of net.ipv4.tcp_rmem where the kernel sizes them, SO_RCVBUF where the program does; net.ipv4.tcp_mem is the limit of all"),
     )
