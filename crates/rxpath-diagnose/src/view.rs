@@ -19,6 +19,7 @@ use crate::thresholds::{
 pub use cpu_at::CpuAt;
 pub use gaps::EvidenceGap;
 pub use service::{Service, Unsure};
+use side::by_number;
 pub use side::{Lead, SideThreads, ThreadSaturation, lead};
 
 /// The evidence of one trial, checked once. Lists are sorted, so their order never matters.
@@ -70,8 +71,7 @@ impl<'a> View<'a> {
             | SoftirqPlace::Napi { cpus }
             | SoftirqPlace::NapiThread { cpus } => cpus.clone(),
         };
-        softirq_cpus.sort_unstable();
-        softirq_cpus.dedup();
+        softirq_cpus = by_number(softirq_cpus);
         // Of the possible readers, the actual ones.
         let possible = match softirq_cpus.as_slice() {
             // Nothing but what comes in from the wire makes receive softirqs on a machine of its own.
@@ -391,10 +391,7 @@ impl<'a> View<'a> {
 /// The CPUs whose softirqs were counted.
 fn counted_cpus(evidence: &WindowEvidence) -> Vec<u32> {
     let counted = evidence.spread.iter().flat_map(|spread| &spread.packets);
-    let mut cpus: Vec<u32> = counted.map(|c| c.cpu).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    cpus
+    by_number(counted.map(|c| c.cpu).collect())
 }
 
 /// Whether a CPU's softirq took a significant part of the packets, where counted.

@@ -4,7 +4,7 @@ use rxpath_record::evidence::SocketUse;
 use rxpath_record::ledger::{Balance, Place};
 use rxpath_record::verdict::Confidence;
 
-use super::View;
+use super::{SideThreads, View};
 use crate::part::Part;
 use crate::thresholds::{COVERED_RATIO, UNACCOUNTED_RATIO, WINDOW_SHORT_S, WINDOW_TOO_SHORT_S};
 use crate::wording::{count, percent, span};
@@ -52,12 +52,12 @@ pub fn find(view: &View) -> Vec<EvidenceGap> {
 
 /// Losses that would not be seen.
 fn places<'a>(view: &'a View<'_>) -> impl Iterator<Item = EvidenceGap> + 'a {
-    view.raw.unread.iter().map(|what| EvidenceGap {
-        part: Part::Places,
-        depth: Depth::Support,
-        text: what.clone(),
-        source: "places of loss that were not read",
-    })
+    let source = "places of loss that were not read";
+    view.raw.unread.iter().map(move |what| support(Part::Places, what.clone(), source))
+}
+
+fn support(part: Part, text: String, source: &'static str) -> EvidenceGap {
+    EvidenceGap { part, depth: Depth::Support, text, source }
 }
 
 fn essential(part: Part, text: String, source: &'static str) -> EvidenceGap {
@@ -66,13 +66,11 @@ fn essential(part: Part, text: String, source: &'static str) -> EvidenceGap {
 
 fn ledger(view: &View) -> Option<EvidenceGap> {
     let ledger = &view.raw.ledger;
-    let gap = |packets: u64, text: String| {
-        let wide = view.of_offered(packets) > UNACCOUNTED_RATIO;
-        let depth = if wide { Depth::Essential } else { Depth::Support };
-        Some(EvidenceGap { part: Part::Ledger, depth, text, source: "ledger" })
-    };
-    match ledger.balance() {
-        Balance::Closed => {}
+    let (packets, text) = match ledger.balance() {
+        Balance::Closed => {
+            let text = format!("the ledger carries a note: {}", ledger.notes.iter().min()?);
+            return Some(support(Part::Ledger, text, "ledger"));
+        }
         Balance::Within(packets) => {
             let text = format!(
                 "the ledger closes within the bounds of its counters: at most {} datagrams unaccounted for, {} of the offered \
@@ -80,7 +78,7 @@ fn ledger(view: &View) -> Option<EvidenceGap> {
                 count(packets),
                 percent(view.of_offered(packets))
             );
-            return gap(packets, text);
+            (packets, text)
         }
         Balance::Missing(packets) => {
             let share = percent(view.of_offered(packets));
@@ -88,14 +86,14 @@ fn ledger(view: &View) -> Option<EvidenceGap> {
                 "the ledger does not close: {} datagrams unaccounted for, {share} of the offered ones",
                 ledger.unaccounted()
             );
-            return gap(packets, text);
+            (packets, text)
         }
         Balance::Excess(packets) => {
             let text = format!(
                 "the ledger does not close: {} more datagrams arrived than were sent",
                 count(packets)
             );
-            return gap(packets, text);
+            (packets, text)
         }
         Balance::Unknown => {
             let bounds = ledger.inexact.iter().map(ToString::to_string).min();
@@ -103,10 +101,10 @@ fn ledger(view: &View) -> Option<EvidenceGap> {
             let text = format!("whether the ledger closes is not known: {why}");
             return Some(essential(Part::Ledger, text, "ledger"));
         }
-    }
-    let note = ledger.notes.iter().min()?;
-    let text = format!("the ledger carries a note: {note}");
-    Some(EvidenceGap { part: Part::Ledger, depth: Depth::Support, text, source: "ledger" })
+    };
+    let is_wide = view.of_offered(packets) > UNACCOUNTED_RATIO;
+    let gap = if is_wide { essential } else { support };
+    Some(gap(Part::Ledger, text, "ledger"))
 }
 
 fn window(view: &View) -> Option<EvidenceGap> {
@@ -119,42 +117,45 @@ fn window(view: &View) -> Option<EvidenceGap> {
     if window_s < WINDOW_TOO_SHORT_S {
         return Some(essential(Part::Window, text("a few ticks decide every CPU share"), source));
     }
-    (window_s < WINDOW_SHORT_S).then(|| EvidenceGap {
-        part: Part::Window,
-        depth: Depth::Support,
-        text: text("CPU shares are coarse"),
-        source,
-    })
+    (window_s < WINDOW_SHORT_S)
+        .then(|| support(Part::Window, text("CPU shares are coarse"), source))
+}
+
+/// Threads of a side whose time, or whose CPU, was not measured; `doing` is what they do.
+fn threads(
+    side: &SideThreads,
+    part: Part,
+    doing: &str,
+    source: &'static str,
+) -> Option<EvidenceGap> {
+    let text = match side {
+        SideThreads { count: 0, .. } => format!("CPU time of the {doing} threads"),
+        SideThreads { seen: false, .. } => {
+            format!("the CPU on which a {doing} thread really ran")
+        }
+        _ => return None,
+    };
+    Some(essential(part, text, source))
 }
 
 fn senders(view: &View) -> Option<EvidenceGap> {
-    let source = "/proc/PID/task/TID/schedstat of the sender";
-    let side = &view.sender;
     // On a watched host no sender is judged.
     if view.raw.watched {
         return None;
     }
-    if side.count == 0 {
-        return Some(essential(Part::Senders, "CPU time of the sending threads".into(), source));
-    }
-    if !side.seen {
-        let text = "the CPU on which a sending thread really ran".into();
-        return Some(essential(Part::Senders, text, source));
-    }
-    let elsewhere = side.lead.at().filter(|at| !at.host.is_empty());
-    let unread = elsewhere.filter(|at| view.cpu(*at).is_none())?;
-    Some(essential(Part::Senders, format!("CPU time of {unread}"), "/proc/stat of the sender"))
+    let source = "/proc/PID/task/TID/schedstat of the sender";
+    threads(&view.sender, Part::Senders, "sending", source).or_else(|| {
+        let elsewhere = view.sender.lead.at().filter(|at| !at.host.is_empty());
+        let unread = elsewhere.filter(|at| view.cpu(*at).is_none())?;
+        Some(essential(Part::Senders, format!("CPU time of {unread}"), "/proc/stat of the sender"))
+    })
 }
 
 fn readers(view: &View) -> Option<EvidenceGap> {
     let source = "/proc/PID/task/TID/schedstat of the receiver";
     let side = &view.reader;
-    if side.count == 0 {
-        return Some(essential(Part::Readers, "CPU time of the receiving threads".into(), source));
-    }
-    if !side.seen {
-        let text = "the CPU on which a receiving thread really ran".into();
-        return Some(essential(Part::Readers, text, source));
+    if let Some(gap) = threads(side, Part::Readers, "receiving", source) {
+        return Some(gap);
     }
     if let Some(unsure) = &view.unsure {
         return Some(essential(Part::Readers, unsure.text.clone(), source));
@@ -162,27 +163,24 @@ fn readers(view: &View) -> Option<EvidenceGap> {
     let read = view.delivered_pps() * view.window_s.unwrap_or(0.0);
     let share = side.packets as f64 / read;
     // A reader that does not count its datagrams (0) differs from one that was left out.
-    if side.packets > 0 && share < COVERED_RATIO {
+    (side.packets > 0 && share < COVERED_RATIO).then(|| {
         let text = format!("threads that read {} of the datagrams", percent(1.0 - share));
-        return Some(essential(Part::Readers, text, source));
-    }
-    None
+        essential(Part::Readers, text, source)
+    })
 }
 
 fn cpus(view: &View) -> Option<EvidenceGap> {
-    let source = "/proc/stat";
-    if view.cpus.is_empty() {
-        return Some(essential(Part::Cpus, "CPU time of every CPU".into(), source));
-    }
     let named = view.sender.cpus.iter().chain(&view.reader.cpus).chain(&view.softirq_cpus);
-    if let Some(cpu) = named.copied().filter(|&cpu| view.cpu(cpu).is_none()).min() {
-        return Some(essential(Part::Cpus, format!("CPU time of CPU {cpu}"), source));
-    }
-    if view.softirq_cpus.is_empty() {
-        let text = "the CPU on which the receive softirq ran".into();
-        return Some(essential(Part::Cpus, text, "/proc/softirqs"));
-    }
-    None
+    let (text, source) = if view.cpus.is_empty() {
+        ("CPU time of every CPU".into(), "/proc/stat")
+    } else if let Some(cpu) = named.copied().filter(|&cpu| view.cpu(cpu).is_none()).min() {
+        (format!("CPU time of CPU {cpu}"), "/proc/stat")
+    } else if view.softirq_cpus.is_empty() {
+        ("the CPU on which the receive softirq ran".into(), "/proc/softirqs")
+    } else {
+        return None;
+    };
+    Some(essential(Part::Cpus, text, source))
 }
 
 fn sockets(view: &View) -> Option<EvidenceGap> {
@@ -196,7 +194,7 @@ fn sockets(view: &View) -> Option<EvidenceGap> {
         return Some(essential(Part::Sockets, text, "SO_MEMINFO drops of the sockets"));
     }
     if let Some((text, source)) = members(view) {
-        return Some(EvidenceGap { part: Part::Sockets, depth: Depth::Support, text, source });
+        return Some(support(Part::Sockets, text, source));
     }
     let text = if view.sockets.is_empty() {
         "memory and drops of the receiving sockets"
@@ -206,7 +204,7 @@ fn sockets(view: &View) -> Option<EvidenceGap> {
         return None;
     };
     let source = "SO_MEMINFO of the receiving sockets";
-    Some(EvidenceGap { part: Part::Sockets, depth: Depth::Support, text: text.into(), source })
+    Some(support(Part::Sockets, text.into(), source))
 }
 
 /// In a watched group in which some sockets drop and others do not: whether the others got packets, and which threads

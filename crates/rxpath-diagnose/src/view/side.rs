@@ -115,9 +115,7 @@ impl<'a> SideThreads<'a> {
     pub fn new(threads: &[&'a ThreadUse]) -> Self {
         let leads: Vec<Lead> = threads.iter().map(|thread| lead(thread)).collect();
         let here = threads.iter().filter(|thread| thread.host.is_empty());
-        let mut cpus: Vec<u32> = here.flat_map(|thread| cpus_of(thread)).collect();
-        cpus.sort_unstable();
-        cpus.dedup();
+        let cpus = by_number(here.flat_map(|thread| cpus_of(thread)).collect());
         // A sorted sum: floating-point addition in another order may differ in the last bit.
         let mut running: Vec<f64> = leads.iter().map(|l| l.running).collect();
         running.sort_by(f64::total_cmp);
@@ -156,11 +154,16 @@ fn cpus_of(thread: &ThreadUse) -> Vec<u32> {
     }
 }
 
-/// One thread's time.
-pub fn lead(thread: &ThreadUse) -> Lead<'_> {
-    let mut cpus = cpus_of(thread);
+/// Each CPU once.
+pub(super) fn by_number(mut cpus: Vec<u32>) -> Vec<u32> {
     cpus.sort_unstable();
     cpus.dedup();
+    cpus
+}
+
+/// One thread's time.
+pub fn lead(thread: &ThreadUse) -> Lead<'_> {
+    let cpus = by_number(cpus_of(thread));
     Lead {
         name: &thread.name,
         tid: thread.tid,
