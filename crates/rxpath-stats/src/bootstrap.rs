@@ -36,25 +36,16 @@ impl ConfidenceInterval {
 
 /// The 95 % interval of the median; `None` under [`FEWEST`] values.
 pub fn median_interval(values: &[f64], seed: u64) -> Option<ConfidenceInterval> {
-    resampled(values.len(), seed, |pick| {
-        median(&pick.iter().map(|i| values[*i]).collect::<Vec<_>>())
-    })
-}
-
-fn resampled(
-    n: usize,
-    seed: u64,
-    statistic: impl Fn(&[usize]) -> Option<f64>,
-) -> Option<ConfidenceInterval> {
+    let n = values.len();
     if n < FEWEST {
         return None;
     }
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
-    let mut pick = vec![0usize; n];
+    let mut pick = vec![0.0; n];
     let mut outcomes = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
-        pick.fill_with(|| dice.random_range(0..n));
-        outcomes.push(statistic(&pick)?);
+        pick.fill_with(|| values[dice.random_range(0..n)]);
+        outcomes.push(median(&pick)?);
     }
     tails(outcomes)
 }

@@ -225,11 +225,8 @@ impl LoadSearch {
                 return Turn::Over(end);
             }
             let Some(next) = self.due() else { continue };
-            if self
-                .plan
-                .time_s
-                .is_some_and(|limit| self.elapsed_s + self.cost_s(next.seconds) > limit)
-            {
+            let is_beyond = |limit: f64| self.elapsed_s + self.cost_s(next.seconds) > limit;
+            if self.plan.time_s.is_some_and(is_beyond) {
                 self.end = Some(SearchEnd::Time);
                 continue;
             }

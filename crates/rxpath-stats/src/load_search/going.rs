@@ -30,48 +30,35 @@ impl LoadSearch {
     /// The next trial of this phase; `None` when the phase or the search has changed.
     pub(super) fn due(&mut self) -> Option<Next> {
         let final_s = self.plan.goal.final_s;
-        match self.phase {
-            Phase::Climb => {
-                let (rate, seconds) = (self.climb()?, self.plan.goal.short_s());
-                Some(Next { rate, seconds, step: SearchStep::Climb })
-            }
-            Phase::Narrow => {
-                let rate = self.narrow()?;
-                Some(Next { rate, seconds: final_s, step: SearchStep::Narrow })
-            }
+        let (rate, seconds, step) = match self.phase {
+            Phase::Climb => (self.climb()?, self.plan.goal.short_s(), SearchStep::Climb),
+            Phase::Narrow => (self.narrow()?, final_s, SearchStep::Narrow),
             Phase::Classify { at } => {
                 let rate = match at.filter(|at| self.class(*at) == Class::Undecided) {
                     Some(at) => at,
                     None => self.choose()?,
                 };
                 self.phase = Phase::Classify { at: Some(rate) };
-                Some(Next { rate, seconds: final_s, step: SearchStep::Classify })
+                (rate, final_s, SearchStep::Classify)
             }
-            Phase::Confirm(fresh) => {
-                Some(Next { rate: fresh.rate, seconds: final_s, step: SearchStep::Confirm })
-            }
-        }
+            Phase::Confirm(fresh) => (fresh.rate, final_s, SearchStep::Confirm),
+        };
+        Some(Next { rate, seconds, step })
     }
 
     fn climb(&mut self) -> Option<f64> {
         let plan = &self.plan;
-        match (self.good, self.over) {
-            (None, None) => Some(plan.first.clamp(plan.lowest, plan.most)),
-            (Some(good), None) if good >= plan.most => {
-                self.phase = Phase::Classify { at: None };
-                None
+        self.phase = match (self.good, self.over) {
+            (None, None) => return Some(plan.first.clamp(plan.lowest, plan.most)),
+            (Some(good), None) if good < plan.most => return Some((good * 2.0).min(plan.most)),
+            (None, Some(over)) if over > plan.lowest => {
+                return Some((over / 2.0).max(plan.lowest));
             }
-            (Some(good), None) => Some((good * 2.0).min(plan.most)),
-            (None, Some(over)) if over <= plan.lowest => {
-                self.phase = Phase::Classify { at: None };
-                None
-            }
-            (None, Some(over)) => Some((over / 2.0).max(plan.lowest)),
-            (Some(_), Some(_)) => {
-                self.phase = Phase::Narrow;
-                None
-            }
-        }
+            (Some(_), Some(_)) => Phase::Narrow,
+            // The most that is allowed was good, or the lowest was not.
+            _ => Phase::Classify { at: None },
+        };
+        None
     }
 
     /// A load fails the climb when most of up to three trials fail: a trial is short, and one wrong bracket costs many.
