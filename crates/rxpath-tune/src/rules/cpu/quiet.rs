@@ -101,8 +101,7 @@ fn tracing(ask: &Ask<'_>) -> Checked {
         stats?;
         return Answer::fine("no tracer, no probe in tracefs, no BPF statistics");
     }
-    let why = "it costs time at each function or program that it hooks";
-    let found = Answer::found(seen.join("; "), "nobody traces", why).changes(sets);
+    let found = Answer::observed(seen.join("; ")).changes(sets);
     if ways.is_empty() { found } else { found.advice(ways.join("; ")) }
 }
 

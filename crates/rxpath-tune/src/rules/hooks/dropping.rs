@@ -160,12 +160,7 @@ fn ingress(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn dropping(told: String, device: &Device) -> Checked {
-    Answer::found(
-        told,
-        "few, unless this host is flooded",
-        "they never reach IP, and no protocol counter shows them",
-    )
-    .advice(format!(
+    Answer::observed(told).advice(format!(
         "find the owner of the program or filter on {}; it is never removed by rxpath",
         device.name
     ))

@@ -16,12 +16,8 @@ fn demux(ask: &Ask<'_>, key: &str) -> Checked {
     let value = ask.facts.sysctl_number(key).known()?;
     let routes = ask.facts.sysctl_number("net.ipv4.ip_forward").known()? != 0;
     match (value, routes) {
-        (0, false) => Answer::found(
-            format!("{key} is 0 on a host that does not forward"),
-            "1, the default",
-            "route and socket are looked up separately for each packet",
-        )
-        .change(Set::new(Knob::sysctl(key), 1)),
+        (0, false) => Answer::observed(format!("{key} is 0 on a host that does not forward"))
+            .change(Set::new(Knob::sysctl(key), 1)),
         (0, true) => Answer::fine("0 on a host that forwards"),
         (_, true) => Answer::silent(
             "1 on a host that forwards: which is better depends on how much traffic ends here",

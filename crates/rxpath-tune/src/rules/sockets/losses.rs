@@ -111,18 +111,13 @@ fn checksums(ask: &Ask<'_>) -> Checked {
     if all < FEW || ratio < 1e-4 {
         return Answer::fine(format!("{all} of {received} packets {}", ask.facts.watched.span()));
     }
-    Answer::found(
-        format!(
-            "{} of {} packets {} ({})",
-            listed(&wrong),
-            grouped(received),
-            ask.facts.watched.span(),
-            percent(ratio)
-        ),
-        "none",
-        "they passed the link's own check, so they were damaged inside a machine, or their checksum was never filled \
-         in",
-    )
+    Answer::observed(format!(
+        "{} of {} packets {} ({})",
+        listed(&wrong),
+        grouped(received),
+        ask.facts.watched.span(),
+        percent(ratio)
+    ))
     .advice("find the sender; usually a virtual machine or container with broken checksum offload")
     .severity(if ratio > 0.01 { Fail } else { Warn })
 }

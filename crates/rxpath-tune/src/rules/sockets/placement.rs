@@ -99,12 +99,8 @@ fn found(mut wrong: Vec<String>, interrupts: Vec<u32>) -> Checked {
     if more > 0 {
         wrong.push(format!("and {more} more"));
     }
-    Answer::found(
-        format!("{}; interrupts on CPUs {}", wrong.join("; "), CpuList(interrupts)),
-        "another core of the interrupts' node",
-        "the softirq and its reader share a core, or have no common cache",
-    )
-    .advice("taskset -pc CPUS PID; move the interrupt where the program cannot move")
+    Answer::observed(format!("{}; interrupts on CPUs {}", wrong.join("; "), CpuList(interrupts)))
+        .advice("taskset -pc CPUS PID; move the interrupt where the program cannot move")
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ fn default_rmem_max(ask: &Ask<'_>) -> Result<i64, Gap> {
 pub const CHECKS: Checks = &[
     ("tcp-rmem", Check::Host(tcp_rmem)),
     ("tcp-wmem", Check::Host(tcp_wmem)),
-    ("tcp-moderate-rcvbuf", Check::Host(moderate)),
-    ("tcp-timestamps", Check::Host(timestamps)),
-    ("tcp-sack", Check::Host(sack)),
+    ("tcp-moderate-rcvbuf", Check::Host(|ask| switch(ask, "net.ipv4.tcp_moderate_rcvbuf"))),
+    ("tcp-timestamps", Check::Host(|ask| switch(ask, "net.ipv4.tcp_timestamps"))),
+    ("tcp-sack", Check::Host(|ask| switch(ask, "net.ipv4.tcp_sack"))),
     (
         "tcp-backlog-ack-defer",
         Check::Host(|ask| recorded(ask, "net.ipv4.tcp_backlog_ack_defer", "")),
@@ -75,29 +75,12 @@ fn limits(
     .change(Set::new(Knob::sysctl(key), format!("{min} {start} {default}")))
 }
 
-/// A switch that is right at `wanted` or above.
-fn switch(ask: &Ask<'_>, key: &str, why: &str) -> Checked {
+/// A switch that should be on.
+fn switch(ask: &Ask<'_>, key: &str) -> Checked {
     match ask.facts.sysctl_number(key).known()? {
-        0 => Answer::found(format!("{key} is 0"), "1, the default", why)
-            .change(Set::new(Knob::sysctl(key), 1)),
+        0 => Answer::observed(format!("{key} is 0")).change(Set::new(Knob::sysctl(key), 1)),
         value => Answer::fine(format!("{key} is {value}")),
     }
-}
-
-fn moderate(ask: &Ask<'_>) -> Checked {
-    switch(ask, "net.ipv4.tcp_moderate_rcvbuf", "every connection keeps its initial window")
-}
-
-fn timestamps(ask: &Ask<'_>) -> Checked {
-    switch(
-        ask,
-        "net.ipv4.tcp_timestamps",
-        "round trips are measured less precisely, and old segments are not rejected",
-    )
-}
-
-fn sack(ask: &Ask<'_>) -> Checked {
-    switch(ask, "net.ipv4.tcp_sack", "each loss in a window costs a separate round trip")
 }
 
 fn comp_sack(ask: &Ask<'_>) -> Checked {

@@ -142,12 +142,8 @@ fn judged(ask: &Ask<'_>, file: &LinkFile, device: &Device) -> Checked {
     if differ.is_empty() {
         return Answer::fine(format!("{compared} settings are as {} says", file.file));
     }
-    Answer::found(
-        format!("{} says {}", file.file, differ.join(", ")),
-        "the same in both",
-        "the file was overridden, rejected or never used",
-    )
-    .advice("decide which is right; udev applies the file when the device appears")
+    Answer::observed(format!("{} says {}", file.file, differ.join(", ")))
+        .advice("decide which is right; udev applies the file when the device appears")
 }
 
 #[cfg(test)]

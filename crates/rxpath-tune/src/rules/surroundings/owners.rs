@@ -70,7 +70,7 @@ fn owners(ask: &Ask<'_>) -> Checked {
 }
 
 fn found(twice: &[String], worst: Severity) -> Checked {
-    Answer::found(twice.join("; "), "one owner of each", "each overwrites the other's value")
+    Answer::observed(twice.join("; "))
         .severity(worst)
         .advice("stop all but one, or configure each to leave the others' settings alone")
 }

@@ -199,8 +199,7 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
         }
     }
     if !differ.is_empty() {
-        let why = "the next boot sets other values";
-        return Answer::found(differ.join("; "), "the same in both", why)
+        return Answer::observed(differ.join("; "))
             .advice("decide which is right, and correct the file, the line or the command line");
     }
     // A file that cannot be read may say something else.
