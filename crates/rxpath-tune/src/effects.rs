@@ -70,44 +70,38 @@ const VIRTUAL: [&str; 10] =
 /// What a write of `new` in place of `old` has as side effects, on a device of this driver.
 pub fn effects(target: &Target, driver: Option<&str>, (old, new): (&str, &str)) -> Vec<Effect> {
     let is_virtual = driver.is_none_or(|driver| VIRTUAL.contains(&driver));
-    let mut found = Vec::new();
     match target {
         Target::Group { group, .. } => {
             let asked: Pairs = new.parse().unwrap_or_default();
-            if !is_virtual && asked.iter().any(|(name, _)| (group.properties().bounces)(name)) {
-                found.push(Effect::LinkBounce);
-            }
-            found.extend(match group {
-                Group::Channels => vec![Effect::QueuesRebuilt],
-                Group::Rings if !is_virtual => vec![Effect::QueuesRebuilt],
-                Group::Features | Group::PrivFlags => vec![Effect::MovesOthers],
-                Group::Rss | Group::FlowHash => vec![Effect::Reorders],
-                _ => Vec::new(),
-            });
+            let bounces =
+                !is_virtual && asked.iter().any(|(name, _)| (group.properties().bounces)(name));
+            let other = match group {
+                Group::Channels => Some(Effect::QueuesRebuilt),
+                Group::Rings if !is_virtual => Some(Effect::QueuesRebuilt),
+                Group::Features | Group::PrivFlags => Some(Effect::MovesOthers),
+                Group::Rss | Group::FlowHash => Some(Effect::Reorders),
+                _ => None,
+            };
+            bounces.then_some(Effect::LinkBounce).into_iter().chain(other).collect()
         }
-        Target::Irq { .. } => found.push(Effect::NextInterrupt),
-        Target::Attr { attr, .. } if attr.ends_with("/rps_cpus") => found.push(Effect::Reorders),
+        Target::Irq { .. } => vec![Effect::NextInterrupt],
+        Target::Attr { attr, .. } if attr.ends_with("/rps_cpus") => vec![Effect::Reorders],
         Target::Attr { attr, .. } if attr.ends_with("_aspm") && new.trim() == "0" => {
-            found.push(Effect::Power);
+            vec![Effect::Power]
         }
-        Target::Attr { .. } | Target::QueueCoalesce { .. } | Target::Napi { .. } => {}
-        Target::Sysctl { key } => {
-            found.extend(of_sysctl(key, old, new));
-        }
-        Target::Sysfs { path } => found.extend(of_file(&path.to_string_lossy(), new)),
+        Target::Attr { .. } | Target::QueueCoalesce { .. } | Target::Napi { .. } => Vec::new(),
+        Target::Sysctl { key } => of_sysctl(key, old, new),
+        Target::Sysfs { path } => of_file(&path.to_string_lossy(), new),
     }
-    found
 }
 
 fn of_sysctl(key: &str, old: &str, new: &str) -> Vec<Effect> {
     let number = |text: &str| text.trim().parse::<i64>().ok();
     let mut found = Vec::new();
     // 1 is strict, 2 is loose, 0 is off (Documentation/networking/ip-sysctl.rst).
-    let weaker = match (number(old), number(new)) {
-        (Some(1), Some(2 | 0)) | (Some(2), Some(0)) => key.ends_with("rp_filter"),
-        _ => false,
-    };
-    if weaker {
+    let is_weaker =
+        matches!((number(old), number(new)), (Some(1), Some(2 | 0)) | (Some(2), Some(0)));
+    if is_weaker && key.ends_with("rp_filter") {
         found.push(Effect::Security);
     }
     if matches!(key, "net.core.busy_poll" | "net.core.busy_read")

@@ -70,10 +70,7 @@ impl Searching<'_> {
     fn slow(&mut self) -> Result<(), Unmade> {
         let slow = |at: &usize| self.plan.candidates[*at].risk.is_slow();
         let mut slow: Vec<usize> = self.in_state(&State::Open).into_iter().filter(slow).collect();
-        slow.sort_few_by(|a, b| {
-            let weight = |at: &usize| self.plan.candidates[*at].prior.weight();
-            weight(b).total_cmp(&weight(a))
-        });
+        slow.sort_few_by(|a, b| self.weight(*b).total_cmp(&self.weight(*a)));
         for (tried, candidate) in slow.into_iter().enumerate() {
             let most = self.pairs_left(SLOW_PAIRS);
             if tried >= MOST_SLOW || most < FEWEST_PAIRS {

@@ -26,8 +26,7 @@ impl Searching<'_> {
     /// Tries those whose effect may be a gain, the likeliest first. Gives those that are proven.
     pub(super) fn repairs(&mut self) -> Result<Vec<usize>, Unmade> {
         let mut all: Vec<usize> = (0..self.state.len()).filter(|at| self.may_repair(*at)).collect();
-        let weight = |at: &usize| self.plan.candidates[*at].prior.weight();
-        all.sort_few_by(|a, b| weight(b).total_cmp(&weight(a)));
+        all.sort_few_by(|a, b| self.weight(*b).total_cmp(&self.weight(*a)));
         // What is proven already keeps most of the pairs that confirm it.
         let keep =
             if self.on().is_empty() { CONFIRMATION } else { CONFIRMATION.max(self.reserve / 2) };
@@ -53,27 +52,20 @@ impl Searching<'_> {
     /// Where a candidate stands after its pairs; whether it is proven.
     fn repaired(&mut self, at: usize, shown: Shown, (pairs, ask): (&Pairs, Ask)) -> bool {
         let gain = pairs.gain(ask).map_or(0.0, |gain| gain.value);
-        let (state, text) = match shown {
+        let why = match shown {
             Shown::Better if gain > LEAST_GAIN => {
                 let ratio = (self.plan.sign * gain).exp();
                 let text = format!("{} alone is {ratio:.3} times the start", self.name(at));
-                (State::Proven, text)
+                self.state[at] = State::Proven;
+                self.step(Phase::Repair, text);
+                return true;
             }
             Shown::Better | Shown::NotBetter => return false,
-            Shown::Guard(guard) => {
-                self.is_out(at, Why::Harms(self.plan.guards[guard].text.clone()))
-            }
-            Shown::Broke(broke) => self.is_out(at, broke.into()),
+            Shown::Guard(guard) => Why::Harms(self.plan.guards[guard].text.clone()),
+            Shown::Broke(broke) => broke.into(),
         };
-        let is_proven = state == State::Proven;
-        self.state[at] = state;
-        self.step(Phase::Repair, text);
-        is_proven
-    }
-
-    fn is_out(&self, at: usize, why: Why) -> (State, String) {
-        let text = format!("{} is out: {}", self.name(at), why.words());
-        (State::Out(why), text)
+        self.rule_out(at, why, Phase::Repair);
+        false
     }
 
     /// Whether it repairs something, and the arrays neither proved it nor showed it to be worse.

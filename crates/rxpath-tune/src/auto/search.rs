@@ -138,9 +138,7 @@ impl Searching<'_> {
                 return Ok(());
             }
             if let Some(why) = self.alone(candidate)? {
-                let text = format!("{} is out: {}", self.name(candidate), why.words());
-                self.state[candidate] = State::Out(why);
-                self.step(Phase::Alone, text);
+                self.rule_out(candidate, why, Phase::Alone);
             }
         }
         Ok(())
@@ -218,10 +216,9 @@ impl Searching<'_> {
         let counts =
             |state: &State| !matches!(state, State::Proven | State::Out(Why::OtherValue(_)));
         let not_proven = (0..self.state.len()).filter(|at| counts(&self.state[*at]));
-        let weight = |at: usize| self.plan.candidates[at].prior.weight();
-        let all: f64 = not_proven.map(weight).sum();
+        let all: f64 = not_proven.map(|at| self.weight(at)).sum();
         // Twice: only a gain proves it, so the other side's half is not used.
-        level(most, 2.0 * self.plan.error * weight(candidate) / all)
+        level(most, 2.0 * self.plan.error * self.weight(candidate) / all)
     }
 
     /// Holm's steps: each proof makes the others' levels less strict.

@@ -108,6 +108,18 @@ impl<'a> Searching<'a> {
         &self.plan.candidates[candidate].name
     }
 
+    /// How likely a candidate is worth a trial.
+    pub fn weight(&self, candidate: usize) -> f64 {
+        self.plan.candidates[candidate].prior.weight()
+    }
+
+    /// From now on a candidate is out, and the path says why.
+    pub fn rule_out(&mut self, candidate: usize, why: Why, phase: Phase) {
+        let text = format!("{} is out: {}", self.name(candidate), why.words());
+        self.state[candidate] = State::Out(why);
+        self.step(phase, text);
+    }
+
     /// Candidates in this state.
     pub fn in_state(&self, wanted: &State) -> Vec<usize> {
         (0..self.state.len()).filter(|at| self.state[*at] == *wanted).collect()

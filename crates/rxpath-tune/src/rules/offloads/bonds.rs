@@ -28,40 +28,36 @@ fn bond<'a>(ask: &'a Ask<'_>, device: &Device) -> Result<(String, Vec<&'a Device
     Ok((mode, ports))
 }
 
-/// A compared setting of a port: its name, and how to read it.
-type Part<'a> = (&'a str, Box<dyn Fn(&Device) -> Option<String>>);
-
-fn parts(ask: &Ask<'_>, mode: &str) -> Vec<Part<'static>> {
-    let mut parts: Vec<Part<'static>> = Vec::new();
+/// The compared settings: the name of each, and its value at the ports that report it.
+fn settings<'a>(
+    ask: &Ask<'_>,
+    mode: &str,
+    ports: &[&'a Device],
+) -> Vec<(&'static str, Vec<(&'a str, String)>)> {
+    let of = |name: &'static str, read: &dyn Fn(&Device) -> Option<String>| {
+        let values = ports.iter().filter_map(|port| Some((port.name.as_str(), read(port)?)));
+        (name, values.collect::<Vec<_>>())
+    };
+    let mut all = Vec::new();
     if mode != "active-backup" {
-        parts.push((
-            "speed",
-            Box::new(|port| {
-                let mbps = port.sysfs.speed_mbps.value().filter(|mbps| **mbps > 0)?;
-                Some(format!("{mbps} Mb/s"))
-            }),
-        ));
+        all.push(of("speed", &|port| {
+            let mbps = port.sysfs.speed_mbps.value().filter(|mbps| **mbps > 0)?;
+            Some(format!("{mbps} Mb/s"))
+        }));
     }
     for name in OFFLOADS {
-        parts.push((
-            name,
-            Box::new(move |port| {
-                let is_on = port.nic.features.value()?.get(name)?.active;
-                Some(if is_on { "on" } else { "off" }.into())
-            }),
-        ));
+        all.push(of(name, &|port| {
+            let is_on = port.nic.features.value()?.get(name)?.active;
+            Some(if is_on { "on" } else { "off" }.into())
+        }));
     }
     if ask.goal.is_some() {
-        parts.push((
-            "receive ring",
-            Box::new(|port| port.nic.rings.value()?.rx.now.map(|now| now.to_string())),
-        ));
-        parts.push((
-            "receive queues",
-            Box::new(|port| port.nic.channels.value()?.receiving().map(|now| now.to_string())),
-        ));
+        all.push(of("receive ring", &|port| Some(port.nic.rings.value()?.rx.now?.to_string())));
+        all.push(of("receive queues", &|port| {
+            Some(port.nic.channels.value()?.receiving()?.to_string())
+        }));
     }
-    parts
+    all
 }
 
 fn alike(ask: &Ask<'_>, device: &Device) -> Checked {
@@ -71,9 +67,7 @@ fn alike(ask: &Ask<'_>, device: &Device) -> Checked {
     };
     let (mut known, mut differ, mut has_speeds) = (0, Vec::new(), false);
     let mut partly = None;
-    for (name, read) in parts(ask, &mode) {
-        let values: Vec<(&str, String)> =
-            ports.iter().filter_map(|port| Some((port.name.as_str(), read(port)?))).collect();
+    for (name, values) in settings(ask, &mode, &ports) {
         known += usize::from(values.len() == ports.len());
         if !values.is_empty() && values.len() < ports.len() {
             partly = Some(name);
