@@ -17,15 +17,6 @@ pub(crate) fn table<T: DeserializeOwned>(name: &str) -> T {
 /// The check of each rule of a file, by its id.
 pub type Checks = &'static [(&'static str, Check)];
 
-/// The texts of some rules, and a check for each of them.
-#[derive(Clone, Copy, Debug)]
-pub struct RuleFile {
-    /// TOML: one `[[rule]]` for each rule, whose keys are the fields of [`Rule`].
-    pub text: &'static str,
-    /// The check of each rule.
-    pub checks: Checks,
-}
-
 /// What the file says.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,28 +34,27 @@ const COMMON: [(&str, &str); 3] = [
     ("NOTHING_CHANGED", "nothing to undo: rxpath reads this and never changes it"),
 ];
 
-impl RuleFile {
-    /// The rules in the order of the file. An error names the rule without a check, or the check without a rule.
-    pub(crate) fn rules(&self) -> Result<Vec<Rule>, String> {
-        let Texts { mut short, rule } = toml::from_str(self.text)
-            .map_err(|why| format!("the file of {}: {why}", self.first()))?;
-        short.extend(COMMON);
-        let mut checks: BTreeMap<&str, Check> = self.checks.iter().copied().collect();
-        let mut rules = Vec::new();
-        for rule in rule {
-            let check = checks.remove(rule.id).ok_or_else(|| format!("{}: no check", rule.id))?;
-            rules.push(complete(Rule { check, ..rule }, &short));
-        }
-        match checks.keys().next() {
-            None => Ok(rules),
-            Some(id) => Err(format!("{id}: a check without a rule")),
-        }
+/// The rules of a file, in its order, each with its check. Its text is TOML: one `[[rule]]` for each rule, whose keys are
+/// the fields of [`Rule`]. An error names the rule without a check, or the check without a rule.
+pub(crate) fn rules_of(text: &'static str, checks: Checks) -> Result<Vec<Rule>, String> {
+    let Texts { mut short, rule } =
+        toml::from_str(text).map_err(|why| format!("the file of {}: {why}", first(text)))?;
+    short.extend(COMMON);
+    let mut checks: BTreeMap<&str, Check> = checks.iter().copied().collect();
+    let mut rules = Vec::new();
+    for rule in rule {
+        let check = checks.remove(rule.id).ok_or_else(|| format!("{}: no check", rule.id))?;
+        rules.push(complete(Rule { check, ..rule }, &short));
     }
+    match checks.keys().next() {
+        None => Ok(rules),
+        Some(id) => Err(format!("{id}: a check without a rule")),
+    }
+}
 
-    /// The id of its first rule, which names the file in an error.
-    fn first(&self) -> &str {
-        self.text.lines().find_map(|line| line.strip_prefix("id = ")).unwrap_or("no rule")
-    }
+/// The id of a file's first rule, which names the file in an error.
+fn first(text: &str) -> &str {
+    text.lines().find_map(|line| line.strip_prefix("id = ")).unwrap_or("no rule")
 }
 
 /// The rule with the usual texts of its kind where it has none, and with the text of each name.
@@ -134,13 +124,9 @@ sources = ["DOC"]
     const TWO: (&str, Check) = ("two", Check::Host(|_| Answer::fine("well")));
     const THREE: (&str, Check) = ("three", Check::Host(|_| Answer::fine("well")));
 
-    fn read(text: &'static str, checks: Checks) -> Result<Vec<Rule>, String> {
-        RuleFile { text, checks }.rules()
-    }
-
     #[test]
     fn a_rule_has_the_usual_texts_of_its_kind_where_its_file_says_nothing() {
-        let rules = read(TEXT, &[TWO, ONE]).unwrap();
+        let rules = rules_of(TEXT, &[TWO, ONE]).unwrap();
         let [one, two] = rules.as_slice() else { panic!("{rules:?}") };
         assert_eq!((one.id, two.id), ("one", "two"));
         assert_eq!(one.undo, "restore the previous value; a plan's journal has it");
@@ -152,16 +138,19 @@ sources = ["DOC"]
 
     #[test]
     fn a_name_of_the_file_stands_for_its_text() {
-        let rules = read(TEXT, &[ONE, TWO]).unwrap();
+        let rules = rules_of(TEXT, &[ONE, TWO]).unwrap();
         assert_eq!(rules[0].sources, ["kernel: Documentation/some.rst", "a paper"]);
     }
 
     #[test]
     fn each_rule_has_a_check_and_each_check_a_rule() {
-        assert_eq!(read(TEXT, &[ONE]).unwrap_err(), "two: no check");
-        assert_eq!(read(TEXT, &[ONE, TWO, THREE]).unwrap_err(), "three: a check without a rule");
+        assert_eq!(rules_of(TEXT, &[ONE]).unwrap_err(), "two: no check");
+        assert_eq!(
+            rules_of(TEXT, &[ONE, TWO, THREE]).unwrap_err(),
+            "three: a check without a rule"
+        );
         let misspelt = "[[rule]]\nid = \"one\"\nwhy_not = \"it\"\n";
-        let why = read(misspelt, &[ONE]).unwrap_err();
+        let why = rules_of(misspelt, &[ONE]).unwrap_err();
         assert!(why.starts_with("the file of \"one\": ") && why.contains("why_not"), "{why}");
     }
 }

@@ -13,7 +13,7 @@ mod surroundings;
 use std::sync::LazyLock;
 
 use crate::rule::Rule;
-use crate::rule_file::{Checks, RuleFile};
+use crate::rule_file::{Checks, rules_of};
 use crate::texts::text;
 
 /// The files of rules: the name of each `AREA/NAME.toml`, and the checks of `AREA/NAME.rs`.
@@ -88,9 +88,10 @@ static ALL: LazyLock<Vec<Rule>> = LazyLock::new(read);
 
 #[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
 fn read() -> Vec<Rule> {
-    let file = |&(name, checks): &(&str, Checks)| RuleFile { text: text(name), checks };
-    let rules = |file: RuleFile| file.rules().unwrap_or_else(|why| panic!("rules: {why}"));
-    FILES.iter().map(file).flat_map(rules).collect()
+    let rules = |&(name, checks): &(&str, Checks)| {
+        rules_of(text(name), checks).unwrap_or_else(|why| panic!("rules: {why}"))
+    };
+    FILES.iter().flat_map(rules).collect()
 }
 
 /// Every rule, in order.

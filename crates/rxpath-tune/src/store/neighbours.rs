@@ -48,11 +48,7 @@ pub struct Unknown {
 pub(super) fn lock(run: &Path, patience: Duration) -> Result<Vec<LabLock>, HostError> {
     // If a directory can't be created, the following open reports it.
     let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(run);
-    let file = run.join(format!("net-{}.lock", network_namespace()?));
-    let named = match LabLock::take_for("tune", &file, patience) {
-        Err(HostError::Denied { .. } | HostError::Missing { .. } | HostError::Io { .. }) => None,
-        taken => Some(taken?),
-    };
+    let named = below(&run.join(format!("net-{}.lock", network_namespace()?)), patience)?;
     let itself = LabLock::take_for("tune", Path::new("/proc/thread-self/ns/net"), patience)?;
     Ok(named.into_iter().chain([itself]).collect())
 }
@@ -68,11 +64,16 @@ pub(super) fn lock_shared<'a>(
     if targets.all(is_of_namespace) {
         return Ok(None);
     }
-    match LabLock::take_for("tune", &run.join("host.lock"), patience) {
+    below(&run.join("host.lock"), patience)
+}
+
+/// Takes a lock below `run`; `None` for a process that can't write there.
+fn below(file: &Path, patience: Duration) -> Result<Option<LabLock>, HostError> {
+    match LabLock::take_for("tune", file, patience) {
         Err(HostError::Denied { .. } | HostError::Missing { .. } | HostError::Io { .. }) => {
             Ok(None)
         }
-        other => other.map(Some),
+        taken => taken.map(Some),
     }
 }
 

@@ -41,11 +41,9 @@ fn taps(ask: &Ask<'_>) -> Checked {
         "systemd-network",
         "NetworkManager",
     ];
-    let running: Vec<&str> = ask
-        .facts
-        .processes
-        .value()
-        .map_or_else(Vec::new, |all| known.into_iter().filter(|name| all.runs(name)).collect());
+    let processes = ask.facts.processes.value();
+    let runs = |name: &&str| processes.is_some_and(|all| all.runs(name));
+    let running: Vec<&str> = known.into_iter().filter(runs).collect();
     let who = if running.is_empty() {
         String::new()
     } else {
@@ -123,10 +121,8 @@ fn handler(ask: &Ask<'_>, device: &Device) -> Checked {
     if !device.is_up() {
         return Answer::silent("the device is down");
     }
-    let above: Vec<String> =
-        ask.facts.list(&device.path("")).value().map_or_else(Vec::new, |names| {
-            names.iter().filter_map(|name| name.strip_prefix("upper_").map(str::to_owned)).collect()
-        });
+    let names = ask.facts.list(&device.path("")).into_value().unwrap_or_default();
+    let above: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("upper_")).collect();
     match (device.master.value(), above.is_empty()) {
         (Some(master), _) => Answer::recorded(format!("belongs to {master}")),
         (None, false) => Answer::recorded(format!("below {}", above.join(", "))),

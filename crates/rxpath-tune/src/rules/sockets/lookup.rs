@@ -1,5 +1,7 @@
 //! Finding the socket: early demultiplexing, hash tables, groups of sockets, and the CPU of the reader.
 
+use std::collections::BTreeSet;
+
 use crate::prelude::*;
 
 /// The checks of the rules of this file.
@@ -40,10 +42,7 @@ fn groups(ask: &Ask<'_>) -> Checked {
 
 fn receivers(ask: &Ask<'_>) -> Checked {
     let topology = (&ask.facts.topology).known()?;
-    let mut nodes: Vec<u32> =
-        topology.cpus.iter().filter_map(|cpu| cpu.node.value().copied()).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
+    let nodes: BTreeSet<&u32> = topology.cpus.iter().filter_map(|cpu| cpu.node.value()).collect();
     if nodes.len() < 2 {
         return Answer::silent("one NUMA node");
     }
