@@ -1,4 +1,5 @@
-//! The rules, one file each; a new one is a file and a line in [`ALL`].
+//! The rules, one file each; a new one is a file and a line in [`ALL`], or in [`socket::judge`] if it is about a cause of drops
+//! at sockets.
 
 mod application;
 mod backlog;
@@ -23,6 +24,7 @@ mod sender;
 mod sender_or_softirq;
 mod sender_spare;
 mod shared_socket;
+mod socket;
 mod socket_queue;
 mod softirq;
 mod tcp;
@@ -68,17 +70,7 @@ pub const ALL: &[DiagnosisRule] = &[
     protocol::judge,
     no_listener::judge,
     checksum::judge,
-    not_run::halted,
-    not_run::throttled,
-    livelock::judge,
-    descheduled::judge,
-    nobody_reads::judge,
-    uneven::judge,
-    shared_socket::judge,
-    application::judge,
-    waits_elsewhere::judge,
-    socket_queue::judge,
-    who_reads::judge,
+    socket::judge,
     udp_memory::judge,
     // A significant TCP loss ranks with the losses. TCP waits rather than loses, so it may limit without a loss.
     tcp::accept_queue,

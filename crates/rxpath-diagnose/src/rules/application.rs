@@ -26,10 +26,7 @@ pub fn evidence(view: &View) -> Vec<EvidenceLine> {
     lines
 }
 
-pub fn judge(view: &View) -> Option<Claim> {
-    if cause(view)? != Cause::Full {
-        return None;
-    }
+pub fn claim(view: &View) -> Claim {
     let lost = view.lost_at(Place::SocketBuffer);
     let reader = &view.reader;
     let cpu = reader.lead.cpu;
@@ -52,16 +49,14 @@ pub fn judge(view: &View) -> Option<Claim> {
     };
     let sentence = format!("the receiving application is the limit: {what}{with}{both}");
     let one_more = view.raw.cpus.len() > reader.count;
-    Some(
-        Claim::new(Stage::Application, confidence(view), Part::READING, sentence)
-            .on(cpu)
-            .losing_at(view, Place::SocketBuffer, lost)
-            .because(evidence(view))
-            .remedies(view.softirq_on_reader().map(|cpu| Remedy::softirq_off_reader(cpu, false)))
-            .remedies(one_more.then(|| Remedy::more_readers(reader.count + 1)))
-            .remedies((*waits >= WAITING_RATIO).then_some(Remedy::READER_OWN_CPU))
-            .remedy(Remedy::LARGER_BATCHES)
-            .remedy(Remedy::LESS_WORK)
-            .remedy("a larger receive buffer does not help: the queue fills as long as more arrives than is read"),
-    )
+    Claim::new(Stage::Application, confidence(view), Part::READING, sentence)
+        .on(cpu)
+        .losing_at(view, Place::SocketBuffer, lost)
+        .because(evidence(view))
+        .remedies(view.softirq_on_reader().map(|cpu| Remedy::softirq_off_reader(cpu, false)))
+        .remedies(one_more.then(|| Remedy::more_readers(reader.count + 1)))
+        .remedies((*waits >= WAITING_RATIO).then_some(Remedy::READER_OWN_CPU))
+        .remedy(Remedy::LARGER_BATCHES)
+        .remedy(Remedy::LESS_WORK)
+        .remedy("a larger receive buffer does not help: the queue fills as long as more arrives than is read")
 }

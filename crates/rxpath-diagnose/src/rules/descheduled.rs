@@ -2,10 +2,7 @@
 
 use crate::rules::prelude::*;
 
-pub fn judge(view: &View) -> Option<Claim> {
-    if cause(view)? != Cause::Descheduled {
-        return None;
-    }
+pub fn claim(view: &View) -> Claim {
     let lost = view.lost_at(Place::SocketBuffer);
     let reader = &view.reader.lead;
     let cpu = reader.cpu;
@@ -26,21 +23,19 @@ pub fn judge(view: &View) -> Option<Claim> {
         "the receiving application is kept off its CPU: it waited for {of} {} of the window while its socket overflowed",
         percent(reader.waiting)
     );
-    Some(
-        Claim::new(Stage::ApplicationDescheduled, sure, Part::READING, sentence)
-            .on(cpu)
-            .losing_at(view, Place::SocketBuffer, lost)
-            .because([lead("receiver", &view.reader)])
-            .because(drops(view, Place::SocketBuffer))
-            .because(services(view))
-            .because(beside)
-            .because(others_on(view, cpu))
-            .because(softirq_beside_reader(view))
-            .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
-            .because(queues(view))
-            .because([rates(view)])
-            .remedies((view.raw.cpus.len() > 1).then_some(Remedy::READER_OWN_CPU))
-            .remedy("a better priority: `chrt -r 1` for a reader that sleeps; `nice -n -15` counts against programs of its own session only, where kernel.sched_autogroup_enabled is 1 (then `echo -15 > /proc/PID/autogroup`)")
-            .remedy(Remedy::BUFFER_FOR_WAITS),
-    )
+    Claim::new(Stage::ApplicationDescheduled, sure, Part::READING, sentence)
+        .on(cpu)
+        .losing_at(view, Place::SocketBuffer, lost)
+        .because([lead("receiver", &view.reader)])
+        .because(drops(view, Place::SocketBuffer))
+        .because(services(view))
+        .because(beside)
+        .because(others_on(view, cpu))
+        .because(softirq_beside_reader(view))
+        .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
+        .because(queues(view))
+        .because([rates(view)])
+        .remedies((view.raw.cpus.len() > 1).then_some(Remedy::READER_OWN_CPU))
+        .remedy("a better priority: `chrt -r 1` for a reader that sleeps; `nice -n -15` counts against programs of its own session only, where kernel.sched_autogroup_enabled is 1 (then `echo -15 > /proc/PID/autogroup`)")
+        .remedy(Remedy::BUFFER_FOR_WAITS)
 }

@@ -2,8 +2,7 @@
 
 use crate::rules::prelude::*;
 
-pub fn judge(view: &View) -> Option<Claim> {
-    let Some(Cause::Livelock { cpu }) = cause(view) else { return None };
+pub fn claim(view: &View, cpu: u32) -> Option<Claim> {
     // What the backlog refuses, the same softirqs on the same CPU refuse: they have no time for it either.
     let backlog = view.lost_at(Place::Backlog);
     let lost = view.lost_at(Place::SocketBuffer).saturating_add(backlog);

@@ -3,10 +3,7 @@
 use super::application::evidence;
 use crate::rules::prelude::*;
 
-pub fn judge(view: &View) -> Option<Claim> {
-    if cause(view)? != Cause::NobodyReads {
-        return None;
-    }
+pub fn claim(view: &View) -> Option<Claim> {
     let service = view.services.first()?;
     let unread = service.unread();
     let worst =

@@ -4,8 +4,7 @@ use rxpath_record::evidence::Halt;
 
 use crate::rules::prelude::*;
 
-pub fn halted(view: &View) -> Option<Claim> {
-    let Cause::Halted(halted) = cause(view)? else { return None };
+pub fn halted(view: &View, halted: Halt) -> Claim {
     let (what, remedy, source) = match halted {
         Halt::Signal => (
             "a signal stopped it (state T)",
@@ -25,18 +24,10 @@ pub fn halted(view: &View) -> Option<Claim> {
     };
     let at_ends = line(format!("at the start and at the end of the window {what}"), source);
     let sentence = format!("the receiving application does not run: {what}");
-    Some(
-        claim(view, Confidence::Strong, sentence)
-            .because([at_ends])
-            .because(rest(view))
-            .remedy(remedy),
-    )
+    claim(view, Confidence::Strong, sentence).because([at_ends]).because(rest(view)).remedy(remedy)
 }
 
 pub fn throttled(view: &View) -> Option<Claim> {
-    if cause(view)? != Cause::Throttled {
-        return None;
-    }
     let throttled = view.reader.lead.quota()?;
     let share = percent(throttled.ratio.min(1.0));
     let cpu = view.reader.lead.cpu;

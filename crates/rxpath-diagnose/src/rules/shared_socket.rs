@@ -4,10 +4,7 @@ use super::application::{confidence, evidence};
 use crate::reader::lock_wait;
 use crate::rules::prelude::*;
 
-pub fn judge(view: &View) -> Option<Claim> {
-    if cause(view)? != Cause::SharedSocket {
-        return None;
-    }
+pub fn claim(view: &View) -> Claim {
     let lost = view.lost_at(Place::SocketBuffer);
     let reader = &view.reader;
     let (stage, sure, sentence, share) = match lock_wait(view) {
@@ -49,13 +46,11 @@ pub fn judge(view: &View) -> Option<Claim> {
             ),
         ),
     };
-    Some(
-        Claim::new(stage, sure, Part::READING, sentence)
-            .on(reader.lead.cpu)
-            .losing_at(view, Place::SocketBuffer, lost)
-            .because([share])
-            .because(evidence(view))
-            .remedy(Remedy::socket_each(reader.active))
-            .remedy(Remedy::ONE_READER),
-    )
+    Claim::new(stage, sure, Part::READING, sentence)
+        .on(reader.lead.cpu)
+        .losing_at(view, Place::SocketBuffer, lost)
+        .because([share])
+        .because(evidence(view))
+        .remedy(Remedy::socket_each(reader.active))
+        .remedy(Remedy::ONE_READER)
 }

@@ -73,10 +73,7 @@ fn buffer_lines(queue: &Queue, need: &Need) -> [EvidenceLine; 2] {
     ]
 }
 
-pub fn judge(view: &View) -> Option<Claim> {
-    if cause(view)? != Cause::HasTime {
-        return None;
-    }
+pub fn claim(view: &View) -> Claim {
     let lost = view.lost_at(Place::SocketBuffer);
     let left = 1.0 - view.reader.lead.demand();
     let sure = view.reader.lead.demand() < SPARE_RATIO;
@@ -101,11 +98,9 @@ pub fn judge(view: &View) -> Option<Claim> {
     } else {
         claim = claim.remedy(Remedy::receive_buffer(None));
     }
-    Some(
-        claim
-            .because(queues(view))
-            .because([rates(view)])
-            .remedy("find what makes the reader pause (sleeps, locks, disk, garbage collection) and let a thread of its own empty the socket")
-            .remedy(Remedy::SMOOTHER_SENDING),
-    )
+    claim
+        .because(queues(view))
+        .because([rates(view)])
+        .remedy("find what makes the reader pause (sleeps, locks, disk, garbage collection) and let a thread of its own empty the socket")
+        .remedy(Remedy::SMOOTHER_SENDING)
 }

@@ -4,10 +4,7 @@ use super::application::{confidence, evidence};
 use crate::reader::uneven;
 use crate::rules::prelude::*;
 
-pub fn judge(view: &View) -> Option<Claim> {
-    if cause(view)? != Cause::Uneven {
-        return None;
-    }
+pub fn claim(view: &View) -> Option<Claim> {
     let lost = view.lost_at(Place::SocketBuffer);
     let (socket, share) = uneven(view)?;
     let sockets = view.sockets.len();
