@@ -28,7 +28,7 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> DiagnosisVer
         next.push(headroom::of(view, first.stage));
     }
     let gaps: Vec<_> = view.gaps_in(first.needs).collect();
-    let confidence = gaps.iter().map(|gap| gap.cap()).fold(first.confidence, Confidence::min);
+    let confidence = gaps.iter().map(|gap| gap.cap).fold(first.confidence, Confidence::min);
     let sentence = format!("{}{}", about(view, &first), first.sentence);
     let besides = besides(view, &first);
     let mut evidence = first.evidence;

@@ -6,7 +6,7 @@ use rxpath_core::PathSide;
 use rxpath_record::ledger::LedgerUnit;
 use rxpath_record::verdict::Stage;
 
-use crate::stages::{StageInfo, info};
+use crate::stages::{StageWork, info};
 use crate::thresholds::FULL_RATIO;
 use crate::view::{Lead, View};
 use crate::wording::{percent, rate};
@@ -56,13 +56,13 @@ pub fn of(view: &View, limit: Stage) -> String {
 fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
     let mut all = Vec::new();
     let on = |lead: &Lead| lead.at().map_or_else(String::new, |at| format!(" on {at}"));
-    let StageInfo { sends, reads, in_softirq, .. } = info(limit);
+    let is_limit = |work: StageWork| info(limit).work.contains(&work);
     let [sender, receiver] = match view.raw.ledger.unit {
         LedgerUnit::Datagram => ["sender", "receiver"],
         LedgerUnit::Segment => ["client", "server"],
     };
     let polls = |side: PathSide| view.raw.polling_sides.contains(&side);
-    if view.sender.count > 0 && !sends && !polls(PathSide::Tx) {
+    if view.sender.count > 0 && !is_limit(StageWork::Sending) && !polls(PathSide::Tx) {
         let lead = &view.sender.lead;
         let who = format!("the {sender}'s thread{}", on(lead));
         all.push(Candidate { who, demand: lead.demand(), pps: view.offered_pps() });
@@ -71,7 +71,7 @@ fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
     let pids: BTreeSet<Option<i32>> =
         view.raw.receiver_threads.iter().map(|thread| thread.pid).collect();
     let known = view.unsure.is_none() && pids.len() == 1;
-    if view.reader.count > 0 && !reads && known && !polls(PathSide::Rx) {
+    if view.reader.count > 0 && !is_limit(StageWork::Reading) && known && !polls(PathSide::Rx) {
         let lead = &view.reader.lead;
         let who = format!("the {receiver}'s thread{}", on(lead));
         all.push(Candidate { who, demand: lead.demand(), pps: view.delivered_pps() });
@@ -81,7 +81,8 @@ fn candidates(view: &View, limit: Stage) -> Vec<Candidate> {
     let own = |cpu: u32| Some((cpu, view.softirq_measured_ratio(cpu)?));
     let softirqs = view.softirq_cpus.iter().copied().filter(|cpu| !shared(*cpu)).filter_map(own);
     let busiest = softirqs.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-    if let Some((cpu, demand)) = busiest.filter(|_| !in_softirq && view.softirqs_are_of_udp()) {
+    let counts = !is_limit(StageWork::Softirq) && view.softirqs_are_of_udp();
+    if let Some((cpu, demand)) = busiest.filter(|_| counts) {
         let who = format!("the receive softirq on CPU {cpu}");
         all.push(Candidate { who, demand, pps: view.offered_pps() });
     }

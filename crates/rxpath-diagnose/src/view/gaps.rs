@@ -9,36 +9,17 @@ use crate::part::Part;
 use crate::thresholds::{COVERED_RATIO, UNACCOUNTED_RATIO, WINDOW_SHORT_S, WINDOW_TOO_SHORT_S};
 use crate::wording::{count, percent, span};
 
-/// How serious a gap is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// The rest can still decide, but not with certainty.
-    Support,
-    /// Without it, several explanations fit.
-    Essential,
-}
-
 /// One gap.
 #[derive(Clone, Debug)]
 pub struct EvidenceGap {
     /// Where.
     pub part: Part,
-    /// How serious.
-    pub depth: Depth,
+    /// The highest confidence of a claim that rests on this part.
+    pub cap: Confidence,
     /// What is missing, as text.
     pub text: String,
     /// Where it should have come from.
     pub source: &'static str,
-}
-
-impl EvidenceGap {
-    /// The highest confidence of a claim that rests on this part.
-    pub fn cap(&self) -> Confidence {
-        match self.depth {
-            Depth::Support => Confidence::Fair,
-            Depth::Essential => Confidence::Weak,
-        }
-    }
 }
 
 /// Everything that is missing, in a fixed order.
@@ -56,12 +37,14 @@ fn places<'a>(view: &'a View<'_>) -> impl Iterator<Item = EvidenceGap> + 'a {
     view.raw.unread.iter().map(move |what| support(Part::Places, what.clone(), source))
 }
 
+/// The rest can still decide, but not with certainty.
 fn support(part: Part, text: String, source: &'static str) -> EvidenceGap {
-    EvidenceGap { part, depth: Depth::Support, text, source }
+    EvidenceGap { part, cap: Confidence::Fair, text, source }
 }
 
+/// Without it, several explanations fit.
 fn essential(part: Part, text: String, source: &'static str) -> EvidenceGap {
-    EvidenceGap { part, depth: Depth::Essential, text, source }
+    EvidenceGap { part, cap: Confidence::Weak, text, source }
 }
 
 fn ledger(view: &View) -> Option<EvidenceGap> {
