@@ -230,6 +230,11 @@ impl HostFacts {
         self.config.as_ref().map(|config| config.get(name).unwrap_or("n").to_owned())
     }
 
+    /// Whether a kernel option is known to be set.
+    pub(crate) fn has_option(&self, name: &str) -> bool {
+        self.option(name).value().is_some_and(|value| value == "y")
+    }
+
     /// A file's bytes.
     pub fn bytes(&self, path: &str) -> Fact<Vec<u8>> {
         fact(self.root.bytes(path))
@@ -240,14 +245,11 @@ impl HostFacts {
         if self.answers.page_bytes.value().is_some() {
             return self.answers.page_bytes.clone();
         }
-        let is_set = |name: &str| self.option(name).value().is_some_and(|value| value == "y");
-        for (name, bytes) in PAGE_OPTIONS {
-            if is_set(name) {
-                return Fact::ok(bytes);
-            }
+        if let Some((_, bytes)) = PAGE_OPTIONS.iter().find(|(name, _)| self.has_option(name)) {
+            return Fact::ok(*bytes);
         }
         let is_x86 = |text: &String| text.contains("GenuineIntel") || text.contains("AuthenticAMD");
-        if is_set("X86") || self.text("/proc/cpuinfo").value().is_some_and(is_x86) {
+        if self.has_option("X86") || self.text("/proc/cpuinfo").value().is_some_and(is_x86) {
             return Fact::ok(4096);
         }
         Fact::absent("the page size is neither in the capture nor in the kernel's options")

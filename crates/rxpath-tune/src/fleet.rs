@@ -152,13 +152,10 @@ impl Fleet {
         for (_, host) in &self.hosts {
             *goals.entry(host.goal.clone().unwrap_or_else(|| "any".into())).or_default() += 1;
         }
+        let clean = self.hosts.iter().filter(|(_, host)| host.findings.is_empty());
         Summary {
             hosts_count: self.hosts.len() as u64,
-            clean_hosts_count: self
-                .hosts
-                .iter()
-                .filter(|(_, host)| host.findings.is_empty())
-                .count() as u64,
+            clean_hosts_count: clean.count() as u64,
             findings_count: self.hosts.iter().map(|(_, host)| host.findings.len() as u64).sum(),
             goals,
             findings: common(&self.hosts),

@@ -106,11 +106,7 @@ pub fn parse_link_file(file: &str, text: &str) -> LinkFile {
             continue;
         }
         if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            section = match name {
-                "Match" => "Match",
-                "Link" => "Link",
-                _ => "",
-            };
+            section = name;
             continue;
         }
         let Some((key, value)) = line.split_once('=') else { continue };

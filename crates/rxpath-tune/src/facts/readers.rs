@@ -3,7 +3,7 @@
 //! Owners of UDP sockets and of listening TCP sockets of this namespace. Descriptors of other users' programs are shown
 //! to root alone: without it only one's own programs are readers here, and the sockets of the others are counted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rxpath_core::{CpuList, Fact};
 use rxpath_host::Root;
@@ -106,17 +106,13 @@ fn of(root: &Root, pid: i32) -> Vec<PacketReader> {
     let comm = root.value(&format!("/proc/{pid}/comm")).unwrap_or_default();
     // A program that ended since has no threads.
     let threads = task::threads(root, pid).unwrap_or_default();
-    let mut kinds: BTreeMap<Vec<u32>, CpuList> = BTreeMap::new();
+    let mut kinds: BTreeSet<Vec<u32>> = BTreeSet::new();
     for tid in threads.into_iter().take(MOST_THREADS) {
         let status = root.text(&format!("/proc/{pid}/task/{tid}/status")).unwrap_or_default();
-        if let Some(cpus) = allowed(&status) {
-            kinds.insert(cpus.as_slice().to_vec(), cpus);
-        }
+        kinds.extend(allowed(&status).map(|cpus| cpus.0));
     }
-    kinds
-        .into_values()
-        .map(|allowed_cpus| PacketReader { pid, comm: comm.clone(), allowed_cpus })
-        .collect()
+    let reader = |cpus| PacketReader { pid, comm: comm.clone(), allowed_cpus: CpuList(cpus) };
+    kinds.into_iter().map(reader).collect()
 }
 
 /// The line `Cpus_allowed_list` (fs/proc/array.c `task_cpus_allowed`).

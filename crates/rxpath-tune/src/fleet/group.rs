@@ -166,20 +166,16 @@ fn differences(
     usual: &[(&str, u64)],
     total: u64,
 ) -> Vec<Difference> {
+    let one = |others: u64, id: &str, has_it: bool, hosts_count: u64| {
+        (others, Difference { id: id.to_owned(), has_it, hosts_count })
+    };
     let extra = member.ids.iter().filter_map(|id| {
         let count = counts.get(id).copied().unwrap_or_default();
-        (count * 2 < total).then_some((total - count, *id, true, count))
+        (count * 2 < total).then(|| one(total - count, *id, true, count))
     });
-    let lacking = usual
-        .iter()
-        .filter(|(id, _)| !member.ids.contains(id))
-        .map(|(id, count)| (*count, *id, false, *count));
-    let mut all: Vec<(u64, &str, bool, u64)> = extra.chain(lacking).collect();
-    all.sort_few_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-    let one = |(_, id, has_it, hosts_count): (u64, &str, bool, u64)| Difference {
-        id: id.to_owned(),
-        has_it,
-        hosts_count,
-    };
-    all.into_iter().take(MOST_DIFFERENCES).map(one).collect()
+    let lacking = usual.iter().filter(|(id, _)| !member.ids.contains(id));
+    let lacking = lacking.map(|(id, count)| one(*count, *id, false, *count));
+    let mut all: Vec<(u64, Difference)> = extra.chain(lacking).collect();
+    all.sort_few_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.id.cmp(&b.1.id)));
+    all.into_iter().take(MOST_DIFFERENCES).map(|(_, difference)| difference).collect()
 }

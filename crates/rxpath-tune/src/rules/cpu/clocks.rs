@@ -51,7 +51,7 @@ fn range(ask: &Ask<'_>) -> Checked {
             format!("{} MHz, the CPU's maximum", mhz(first.top)),
             "a forgotten cap slows the handling of every packet",
         )
-        .changes(sets.collect::<Vec<_>>());
+        .changes(sets);
     }
     let low: Vec<&Range> =
         ranges.iter().filter(|one| one.floor < one.cap && !one.is_held).collect();
@@ -71,5 +71,5 @@ fn range(ask: &Ask<'_>) -> Checked {
         "a floor at the cap, or the governor performance",
         "the first packets of a burst wait for the clock",
     )
-    .changes(sets.collect::<Vec<_>>())
+    .changes(sets)
 }

@@ -26,5 +26,5 @@ fn halt_poll(ask: &Ask<'_>) -> Checked {
         format!("{DEFAULT_NS}, the kernel's own"),
         "each idle moment returns the CPU to the hypervisor, and the next packet waits to get it back",
     )
-    .changes(vec![Set::new(Knob::path(PARAMETER), DEFAULT_NS)])
+    .change(Set::new(Knob::path(PARAMETER), DEFAULT_NS))
 }

@@ -162,25 +162,19 @@ fn swiotlb(ask: &Ask<'_>) -> Checked {
 fn cleared(ask: &Ask<'_>) -> Vec<&'static str> {
     let is_on = |option: &str, name: &str| match ask.facts.kernel.parameter(name) {
         Some(value) => matches!(value, "1" | "on" | "y"),
-        None => ask.facts.option(option).into_value().as_deref() == Some("y"),
+        None => ask.facts.has_option(option),
     };
     CLEARED.into_iter().filter(|(option, name)| is_on(option, name)).map(|(_, name)| name).collect()
 }
 
 fn debug(ask: &Ask<'_>) -> Checked {
-    let mut seen: Vec<String> = Vec::new();
-    for option in DEBUG {
-        if ask.facts.option(option).into_value().as_deref() == Some("y") {
-            seen.push(format!("CONFIG_{option}"));
-        }
-    }
-    for name in STARTED {
-        // `slub_debug=-` turns it off (Documentation/admin-guide/mm/slab.rst).
-        let is_on = |value: &str| !matches!(value, "0" | "off" | "-");
-        if ask.facts.kernel.parameter(name).is_some_and(is_on) {
-            seen.push(name.to_owned());
-        }
-    }
+    let built = DEBUG.into_iter().filter(|option| ask.facts.has_option(option));
+    let mut seen: Vec<String> = built.map(|option| format!("CONFIG_{option}")).collect();
+    // `slub_debug=-` turns it off (Documentation/admin-guide/mm/slab.rst).
+    let is_on = |value: &str| !matches!(value, "0" | "off" | "-");
+    let kernel = &ask.facts.kernel;
+    let started = STARTED.into_iter().filter(|name| kernel.parameter(name).is_some_and(is_on));
+    seen.extend(started.map(str::to_owned));
     if seen.is_empty() {
         // Check both: each can enable debugging that the other does not show.
         (&ask.facts.config).known()?;

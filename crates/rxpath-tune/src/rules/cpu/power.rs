@@ -108,7 +108,6 @@ fn cstates(ask: &Ask<'_>) -> Checked {
         let path = move |state: &String| format!("{CPU}/{cpu}/cpuidle/{state}/disable");
         deep.iter().map(move |state| Set::new(Knob::path(&path(state)), 1))
     });
-    let sets: Vec<Set> = sets.collect();
     Answer::found(
         format!("{} idle states take up to {worst} us to leave", deep.len()),
         format!("none above {DEEP_US} us"),

@@ -25,7 +25,7 @@ fn irqbalance(ask: &Ask<'_>) -> Checked {
 
 fn threaded(ask: &Ask<'_>) -> Checked {
     (&ask.facts.kernel.cmdline).known()?;
-    if ask.facts.option("PREEMPT_RT").value().is_some_and(|value| value == "y") {
+    if ask.facts.has_option("PREEMPT_RT") {
         return Answer::silent("a PREEMPT_RT kernel threads every interrupt by design");
     }
     if ask.facts.kernel.parameter("threadirqs").is_none() {

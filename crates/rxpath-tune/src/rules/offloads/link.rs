@@ -132,19 +132,13 @@ fn promiscuous(ask: &Ask<'_>, device: &Device) -> Checked {
     let active = |name: &str| {
         device.nic.features.value().and_then(|all| all.get(name)).is_some_and(|one| one.active)
     };
-    let mut on = Vec::new();
-    if flags & PROMISCUOUS != 0 {
-        on.push("promiscuous");
-    }
-    if flags & ALL_MULTICAST != 0 {
-        on.push("all multicast");
-    }
-    if active("rx-all") {
-        on.push("rx-all");
-    }
-    if active("rx-fcs") {
-        on.push("rx-fcs");
-    }
+    let modes = [
+        ("promiscuous", flags & PROMISCUOUS != 0),
+        ("all multicast", flags & ALL_MULTICAST != 0),
+        ("rx-all", active("rx-all")),
+        ("rx-fcs", active("rx-fcs")),
+    ];
+    let on: Vec<&str> = modes.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect();
     if on.is_empty() {
         return Answer::fine("only packets for this host");
     }
