@@ -99,17 +99,14 @@ pub fn judge(view: &View) -> Option<Claim> {
         percent(packed.spare.1),
         why(view, &packed)
     );
-    let mut claim = Claim::new(packed.stage, sure, Part::PATH, sentence)
+    let claim = Claim::new(packed.stage, sure, Part::PATH, sentence)
         .on(Some(cpu))
         .because(drops(view, place))
         .because([spread_line(view, &packed)])
-        .because(cpu_use(view, cpu));
-    if lost == 0 {
-        claim = claim.because([lossless(view)]);
-    } else {
-        claim = claim.losing_at(view, place, lost);
-    }
-    claim = claim.because([rates(view)]);
+        .because(cpu_use(view, cpu))
+        .because((lost == 0).then(|| lossless(view)))
+        .because([rates(view)]);
+    let claim = if lost > 0 { claim.losing_at(view, place, lost) } else { claim };
     let free = packed.spare.0;
     Some(match packed.stage {
         Stage::RpsPointless => claim

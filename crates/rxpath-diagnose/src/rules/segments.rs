@@ -1,5 +1,6 @@
 //! Trials over TCP. TCP waits where UDP loses, so most limits are a thread or a CPU without time left.
 
+use rxpath_core::PathSide;
 use rxpath_record::ledger::PacketBounds;
 
 use crate::rules::prelude::*;
@@ -57,75 +58,64 @@ fn busy(view: &View, side: &SideThreads) -> String {
     }
 }
 
-/// Whether this side's CPU time shows that it has no time left.
-fn is_full(view: &View, end: End) -> bool {
-    let side = end.of(view);
-    side.count > 0 && side.lead.pace() == ThreadSaturation::Full && !end.polls(view)
-}
-
 /// One end of the connections.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Client,
-    Server,
+struct End<'v, 'a> {
+    word: &'static str,
+    side: &'v SideThreads<'a>,
+    polls: bool,
 }
 
-impl End {
-    fn of<'v, 'a>(self, view: &'v View<'a>) -> &'v SideThreads<'a> {
-        match self {
-            Self::Client => &view.sender,
-            Self::Server => &view.reader,
-        }
-    }
+/// The client and the server.
+fn ends<'v, 'a>(view: &'v View<'a>) -> [End<'v, 'a>; 2] {
+    let polls = |side: PathSide| view.raw.polling_sides.contains(&side);
+    [
+        End { word: "client", side: &view.sender, polls: polls(PathSide::Tx) },
+        End { word: "server", side: &view.reader, polls: polls(PathSide::Rx) },
+    ]
+}
 
-    fn word(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        }
-    }
-
-    fn polls(self, view: &View) -> bool {
-        let side = match self {
-            Self::Client => rxpath_core::PathSide::Tx,
-            Self::Server => rxpath_core::PathSide::Rx,
-        };
-        view.raw.polling_sides.contains(&side)
+impl End<'_, '_> {
+    /// Whether its CPU time shows that it has no time left.
+    fn is_full(&self) -> bool {
+        self.side.count > 0 && self.side.lead.pace() == ThreadSaturation::Full && !self.polls
     }
 
     /// What its busiest thread did.
-    fn ran(self, view: &View) -> String {
-        let running = percent(self.of(view).lead.running);
-        let polls = if self.polls(view) { ", because it polls instead of sleeping" } else { "" };
-        format!("the {}'s busiest thread ran {running} of the window{polls}", self.word())
+    fn ran(&self) -> String {
+        let running = percent(self.side.lead.running);
+        let polls = if self.polls { ", because it polls instead of sleeping" } else { "" };
+        format!("the {}'s busiest thread ran {running} of the window{polls}", self.word)
     }
 }
 
-fn full(view: &View, end: End, stage: Stage, needs: &'static [Part]) -> Option<Claim> {
-    if !is_full(view, end) {
+fn full(
+    view: &View,
+    [end, other]: [&End; 2],
+    stage: Stage,
+    needs: &'static [Part],
+) -> Option<Claim> {
+    if !end.is_full() {
         return None;
     }
-    let (who, side) = (end.word(), end.of(view));
-    let alone = [End::Client, End::Server]
-        .into_iter()
-        .filter(|other| *other != end)
-        .all(|other| other.of(view).count > 0 && !is_full(view, other));
-    let at = side.lead.at();
-    let sentence = format!("the {who} is the limit: {}", busy(view, side));
+    let alone = other.side.count > 0 && !other.is_full();
+    let (who, at) = (end.word, end.side.lead.at());
+    let busy = busy(view, end.side);
+    let sentence = format!("the {who} is the limit: {busy}");
     Some(
         Claim::new(stage, Confidence::strong_if(alone), needs, sentence)
-            .on(side.lead.cpu_here())
-            .because([lead(who, side)])
+            .on(end.side.lead.cpu_here())
+            .because([lead(who, end.side)])
             .because(at.and_then(|at| cpu_use(view, at)))
             .because(others_on(view, at))
-            .next(format!("the {who}: {}", busy(view, side))),
+            .next(format!("the {who}: {busy}")),
     )
 }
 
 fn server(view: &View) -> Option<Claim> {
+    let [client, server] = ends(view);
     let needs = &[Part::Window, Part::Cpus, Part::Readers];
     Some(
-        full(view, End::Server, Stage::Application, needs)?
+        full(view, [&server, &client], Stage::Application, needs)?
             .remedy("more threads of the server, each on a CPU of its own (`--threads`)")
             .remedy(
                 "less work per request in the server (`--work`), or more bytes per system call",
@@ -170,13 +160,14 @@ fn server_waits(view: &View) -> Option<Claim> {
 }
 
 fn client(view: &View) -> Option<Claim> {
+    let [client, server] = ends(view);
     let needs = &[Part::Window, Part::Cpus, Part::Senders];
     let softirq = view.softirq_on_sender().then(|| {
         let text = "the receive softirq of its segments runs in its own calls";
         line(text, "the lab's device and RPS mask")
     });
     Some(
-        full(view, End::Client, Stage::Sender, needs)?
+        full(view, [&client, &server], Stage::Sender, needs)?
             .because(softirq)
             .remedy("more threads of the client, each on a CPU of its own (`--threads`): the server can take more"),
     )
@@ -206,10 +197,9 @@ pub fn rest(view: &View) -> Claim {
         return Claim::new(Stage::Unknown, Confidence::Weak, &[Part::Window], sentence)
             .remedy("look at the client's own output: it may have failed to connect");
     }
+    let [client, server] = ends(view).map(|end| end.ran());
     let sentence = format!(
-        "no thread is full: {}; {}; requests wait for replies, for wake-ups or for their scheduled time",
-        End::Server.ran(view),
-        End::Client.ran(view)
+        "no thread is full: {server}; {client}; requests wait for replies, for wake-ups or for their scheduled time"
     );
     let (lost, offered) = (view.lost_packets(), view.offered_packets());
     let none = PacketBounds { least_packets: 0, most_packets: Some(0) };

@@ -82,25 +82,22 @@ pub fn claim(view: &View) -> Claim {
         percent(view.of_offered(lost)),
         percent(left)
     );
-    let mut claim =
-        Claim::new(Stage::SocketQueue, Confidence::strong_if(sure), Part::READING, sentence)
-            .on(view.reader.lead.cpu)
-            .losing_at(view, Place::SocketBuffer, lost)
-            .because(drops(view, Place::SocketBuffer))
-            .because(services(view))
-            .because([lead("receiver", &view.reader)]);
-    if let Some(queue) = queue(view) {
-        let need = need(view, &queue);
-        let option = size_option(need.packets * queue.truesize_bytes);
-        claim = claim
-            .because(buffer_lines(&queue, &need))
-            .remedy(Remedy::receive_buffer(Some(&option)));
-    } else {
-        claim = claim.remedy(Remedy::receive_buffer(None));
-    }
-    claim
+    let (lines, size) = queue(view)
+        .map(|queue| {
+            let need = need(view, &queue);
+            (buffer_lines(&queue, &need), size_option(need.packets * queue.truesize_bytes))
+        })
+        .unzip();
+    Claim::new(Stage::SocketQueue, Confidence::strong_if(sure), Part::READING, sentence)
+        .on(view.reader.lead.cpu)
+        .losing_at(view, Place::SocketBuffer, lost)
+        .because(drops(view, Place::SocketBuffer))
+        .because(services(view))
+        .because([lead("receiver", &view.reader)])
+        .because(lines.into_iter().flatten())
         .because(queues(view))
         .because([rates(view)])
+        .remedy(Remedy::receive_buffer(size.as_deref()))
         .remedy("find what makes the reader pause (sleeps, locks, disk, garbage collection) and let a thread of its own empty the socket")
         .remedy(Remedy::SMOOTHER_SENDING)
 }

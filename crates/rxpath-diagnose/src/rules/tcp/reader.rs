@@ -37,17 +37,18 @@ pub fn judge(view: &View) -> Option<Claim> {
     let thread = busiest(one).map(lead);
     let cpu = thread.as_ref().and_then(|thread| thread.cpu);
     let pace = thread.as_ref().map(Lead::pace);
-    let mut claim =
+    // A CPU that leaves it time does not hold it up.
+    let cpu = cpu.filter(|_| pace != Some(ThreadSaturation::HasTime));
+    let claim =
         Claim::new(Stage::TcpReader, Confidence::strong_if(sure), &[Part::Window], sentence)
-            .on(cpu.filter(|_| pace != Some(ThreadSaturation::HasTime)))
+            .on(cpu)
             .losing(noteworthy(sum(tcp, &DROPPING)))
             .because([queue(one, fullest)])
             .because(ran(one))
             .because(counters(tcp, &[&CLOSED[..], &DROPPING, &PRESSED].concat()))
+            .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
+            .because(others_on(view, cpu))
             .next(format!("TCP: {name} does not read what arrives"));
-    if pace.is_some_and(|pace| pace != ThreadSaturation::HasTime) {
-        claim = claim.because(cpu.and_then(|cpu| cpu_use(view, cpu))).because(others_on(view, cpu));
-    }
     Some(remedies(claim, pace))
 }
 
