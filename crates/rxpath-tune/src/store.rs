@@ -150,11 +150,8 @@ impl Store {
     pub fn set_aside(&self, id: u32) -> Result<PathBuf, HostError> {
         let from = self.path(id);
         // Its number is given away again when it was the last one.
-        let names = (1u32..).map(|n| self.dir.join(format!("{id}.{n}.unreadable")));
-        let to = names
-            .into_iter()
-            .find(|to| !to.exists())
-            .unwrap_or_else(|| self.dir.join("unreadable"));
+        let mut names = (1u32..).map(|n| self.dir.join(format!("{id}.{n}.unreadable")));
+        let to = names.find(|to| !to.exists()).unwrap_or_else(|| self.dir.join("unreadable"));
         fs::rename(&from, &to).map_err(|e| HostError::from_io("rename", &from, e))?;
         Ok(to)
     }

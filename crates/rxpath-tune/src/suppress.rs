@@ -22,32 +22,10 @@ use crate::check::Report;
 use crate::finding::Suppressed;
 use crate::rules;
 
-/// A file of suppressions that is not what it should be.
+/// A file of suppressions that is not what it should be: what is wrong, where, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum SuppressError {
-    /// No TOML, a key that is not known, or one that is missing.
-    #[error("line {line}: {why}")]
-    Form {
-        /// Line, from 1; 0 when it is not known.
-        line: usize,
-        /// What is wrong.
-        why: String,
-    },
-    /// A rule that does not exist.
-    #[error("suppress {id}: no such rule; `rxpath explain` lists them")]
-    Unknown {
-        /// What was written.
-        id: String,
-    },
-    /// An empty reason, or a day that is none.
-    #[error("suppress {id}: {why}")]
-    Entry {
-        /// The rule.
-        id: String,
-        /// What is wrong and what would be right.
-        why: String,
-    },
-}
+#[error("{0}")]
+pub struct SuppressError(String);
 
 /// One suppression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,25 +60,27 @@ struct Entry {
 ///
 /// **Errors** as [`SuppressError`].
 pub fn parse(text: &str) -> Result<Vec<Suppression>, SuppressError> {
-    let file: File = toml::from_str(text).map_err(|error| SuppressError::Form {
-        line: error
+    let file: File = toml::from_str(text).map_err(|error| {
+        // From 1; 0 when it is not known.
+        let line = error
             .span()
-            .map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1)),
-        why: error.message().lines().next().unwrap_or_default().to_owned(),
+            .map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
+        let why = error.message().lines().next().unwrap_or_default();
+        SuppressError(format!("line {line}: {why}"))
     })?;
     file.suppress.into_iter().map(one).collect()
 }
 
 fn one(entry: Entry) -> Result<Suppression, SuppressError> {
+    let bad = |why: &str| SuppressError(format!("suppress {}: {why}", entry.id));
     if rules::find(&entry.id).is_none() {
-        return Err(SuppressError::Unknown { id: entry.id });
+        return Err(bad("no such rule; `rxpath explain` lists them"));
     }
-    let bad = |why: String| SuppressError::Entry { id: entry.id.clone(), why };
     if entry.reason.trim().is_empty() {
-        return Err(bad("the reason is empty; say why this host is an exception".into()));
+        return Err(bad("the reason is empty; say why this host is an exception"));
     }
     let until = entry.until.parse().map_err(|_| {
-        bad(format!("until is `{}`, which is no day such as 2027-03-01", entry.until))
+        bad(&format!("until is `{}`, which is no day such as 2027-03-01", entry.until))
     })?;
     Ok(Suppression { id: entry.id, device: entry.device, reason: entry.reason, until })
 }

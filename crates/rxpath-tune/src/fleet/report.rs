@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::error::Category;
 use thiserror::Error;
 
 use crate::weight::{Magnitude, Severity};
@@ -19,43 +18,8 @@ const MAJOR: u64 = 1;
 
 /// Why a file is no report.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Bad {
-    /// Nothing in it.
-    #[error("empty")]
-    Empty,
-    /// It ends in the middle.
-    #[error("cut off at line {line}, column {column}")]
-    Cut {
-        /// Where it ends.
-        line: usize,
-        /// Where it ends.
-        column: usize,
-    },
-    /// No JSON.
-    #[error("not JSON: {why}")]
-    NotJson {
-        /// Where and what.
-        why: String,
-    },
-    /// JSON of something else.
-    #[error("{found}, not a report of `rxpath check --json`")]
-    Other {
-        /// What it says it is.
-        found: String,
-    },
-    /// A later version, which this program does not know.
-    #[error("of the newer version {version}: this rxpath reads {MAJOR}.x")]
-    Newer {
-        /// Its version.
-        version: String,
-    },
-    /// The right schema, and still not of its form.
-    #[error("not of the form of its schema: {why}")]
-    Malformed {
-        /// Where and what.
-        why: String,
-    },
-}
+#[error("{0}")]
+pub struct Bad(String);
 
 /// One finding, without its texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +131,7 @@ struct Head {
 /// Reads a report; its ids are shared with those of reports before it.
 pub fn parse(content: &[u8], ids: &mut Ids) -> Result<HostReport, Bad> {
     if content.iter().all(u8::is_ascii_whitespace) {
-        return Err(Bad::Empty);
+        return Err(Bad("empty".into()));
     }
     let whole: Whole<'_> = serde_json::from_slice(content).map_err(|error| why(content, &error))?;
     is_readable(&whole.schema)?;
@@ -201,39 +165,51 @@ fn brief(whole: Whole<'_>, ids: &mut Ids) -> HostReport {
 
 /// The schema's name and major version; a later minor version only adds.
 fn is_readable(schema: &str) -> Result<(), Bad> {
-    let version = schema
-        .strip_prefix(SCHEMA)
-        .ok_or_else(|| Bad::Other { found: format!("schema `{}`", short(schema)) })?;
+    let unknown = || other(&format!("schema `{}`", short(schema)));
+    let version = schema.strip_prefix(SCHEMA).ok_or_else(unknown)?;
     let major = version.split('.').next().and_then(|major| major.parse::<u64>().ok());
     match major {
         Some(MAJOR) => Ok(()),
-        Some(major) if major > MAJOR => Err(Bad::Newer { version: short(version) }),
-        _ => Err(Bad::Other { found: format!("schema `{}`", short(schema)) }),
+        Some(major) if major > MAJOR => {
+            let version = short(version);
+            Err(Bad(format!("of the newer version {version}: this rxpath reads {MAJOR}.x")))
+        }
+        _ => Err(unknown()),
     }
 }
 
 /// Why `content` is no report, after reading it as one failed.
 fn why(content: &[u8], error: &serde_json::Error) -> Bad {
-    match error.classify() {
-        Category::Eof => Bad::Cut { line: error.line(), column: error.column() },
-        Category::Syntax | Category::Io => Bad::NotJson { why: error.to_string() },
-        // JSON, and not of our form: the schema's name tells more than the first field that does not fit.
-        Category::Data => match serde_json::from_slice::<Head>(content) {
-            Ok(Head { schema: Some(schema) }) => match is_readable(&schema) {
-                Ok(()) => Bad::Malformed { why: error.to_string() },
-                Err(bad) => bad,
-            },
-            Ok(Head { schema: None }) => Bad::Other { found: "JSON without a schema".into() },
-            // The field that did not fit may stand before the place where the text breaks.
-            Err(_) => match serde_json::from_slice::<IgnoredAny>(content) {
-                Ok(_) => Bad::Other { found: "JSON without a schema".into() },
-                Err(deeper) if deeper.is_eof() => {
-                    Bad::Cut { line: deeper.line(), column: deeper.column() }
-                }
-                Err(deeper) => Bad::NotJson { why: deeper.to_string() },
-            },
+    if !error.is_data() {
+        return broken(error);
+    }
+    // JSON, and not of our form: the schema's name tells more than the first field that does not fit.
+    match serde_json::from_slice::<Head>(content) {
+        Ok(Head { schema: Some(schema) }) => match is_readable(&schema) {
+            Ok(()) => Bad(format!("not of the form of its schema: {error}")),
+            Err(bad) => bad,
+        },
+        Ok(Head { schema: None }) => other("JSON without a schema"),
+        // The field that did not fit may stand before the place where the text breaks.
+        Err(_) => match serde_json::from_slice::<IgnoredAny>(content) {
+            Ok(_) => other("JSON without a schema"),
+            Err(deeper) => broken(&deeper),
         },
     }
+}
+
+/// It ends in the middle, or is no JSON.
+fn broken(error: &serde_json::Error) -> Bad {
+    Bad(if error.is_eof() {
+        format!("cut off at line {}, column {}", error.line(), error.column())
+    } else {
+        format!("not JSON: {error}")
+    })
+}
+
+/// JSON of something else: what it says it is.
+fn other(found: &str) -> Bad {
+    Bad(format!("{found}, not a report of `rxpath check --json`"))
 }
 
 /// Enough of a text from a file to know it again.
