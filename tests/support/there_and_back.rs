@@ -6,12 +6,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use rxpath_host::Target;
 use rxpath_host::pairs::Pairs;
 use rxpath_host::target::Group;
 use rxpath_host::write::change::ChangeOutcome;
 use rxpath_host::write::journal::{Journal, Undo};
 use rxpath_host::write::setter::{HostSetter, Setter};
-use rxpath_host::{Root, Target};
 use rxpath_tune::apply::apply;
 use rxpath_tune::plan::make::{ChangeRequest, make};
 use rxpath_tune::plan::{HostMark, Plan};
@@ -186,9 +186,8 @@ fn planned(knob: &str, value: &str) -> Option<Plan> {
 /// Applies the plan and undoes it; `None` when the kernel refused it.
 fn there_and_back(dir: &Path, plan: &Plan) -> Option<Vec<Undo>> {
     let mut journal = Journal::open(dir).unwrap();
-    let root = Root::host();
     let mut setter = HostSetter::default();
-    let applied = apply(&mut journal, &mut setter, (&plan.steps, &root), &mut |_| Ok(()));
+    let applied = apply(&mut journal, &mut setter, &plan.steps, &mut |_| Ok(()));
     assert!(applied.stopped.is_none(), "{plan:?}: {:?}", applied.stopped);
     let is_made = matches!(
         applied.changes[0].outcome,

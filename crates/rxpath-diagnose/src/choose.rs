@@ -19,11 +19,8 @@ pub fn verdict(view: &View, mut claims: Vec<Claim>, rest: Claim) -> DiagnosisVer
         Some(claim) if claim.lost_packets >= rest.lost_packets => claims.remove(0),
         _ => rest,
     };
-    let mut next: Vec<String> = claims
-        .iter()
-        .filter(|claim| !claim.next.is_empty())
-        .map(|claim| claim.next.clone())
-        .collect();
+    let next = claims.into_iter().map(|claim| claim.next);
+    let mut next: Vec<String> = next.filter(|next| !next.is_empty()).collect();
     if next.is_empty() {
         next.push(headroom::of(view, first.stage));
     }

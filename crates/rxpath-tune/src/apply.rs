@@ -63,18 +63,19 @@ pub fn ready<S: Setter>(setter: &mut S, steps: &[PlanStep]) -> Result<(), PlanEr
 pub fn apply<S: Setter>(
     journal: &mut Journal,
     setter: &mut S,
-    (steps, root): (&[PlanStep], &Root),
+    steps: &[PlanStep],
     before_each: &mut dyn FnMut(&mut Journal) -> Result<(), HostError>,
 ) -> Applied {
-    let mut applied = Applied::default();
+    let (mut applied, root) = (Applied::default(), Root::host());
     let planned = steps.iter().map(|step| (step.set.clone(), step.new.clone())).collect();
     if let Err(error) = journal.plan(planned) {
         applied.stopped = Some(error);
         return applied;
     }
     for step in steps {
-        let change = before_each(journal)
-            .and_then(|()| journal.change(setter, &step.set, &step.new, &coupled(&step.set, root)));
+        let change = before_each(journal).and_then(|()| {
+            journal.change(setter, &step.set, &step.new, &coupled(&step.set, &root))
+        });
         match change {
             Ok(change) => {
                 let refused = matches!(change.outcome, ChangeOutcome::Refused { .. });

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use rxpath_host::HostError;
 use rxpath_host::read::process::ProcessId;
 use rxpath_host::write::journal::{Journal, Watch};
 use rxpath_host::write::setter::Setter;
-use rxpath_host::{HostError, Root};
 
 use crate::apply::{Applied, apply};
 use crate::outcome::ShownUndo;
@@ -43,7 +43,7 @@ pub fn carry_out<S: Setter>(
         }
         None => Ok(()),
     };
-    let applied = apply(&mut journal, setter, (&plan.steps, &Root::host()), &mut renew);
+    let applied = apply(&mut journal, setter, &plan.steps, &mut renew);
     if journal.contents().is_open() {
         renew(&mut journal)?;
     }

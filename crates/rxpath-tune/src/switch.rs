@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
+use rxpath_host::HostError;
 use rxpath_host::write::change::{ChangeOutcome, SettingChange};
 use rxpath_host::write::journal::{Journal, Manner, Watch};
 use rxpath_host::write::setter::Setter;
-use rxpath_host::{HostError, Root};
 use thiserror::Error;
 
 use crate::apply::{apply, ready};
@@ -77,8 +77,7 @@ impl<S: Setter> SettingsSwitch<S> {
         }
         self.watch.deadline_ns = deadline_ns(hold)?;
         self.journal.watch(self.watch)?;
-        let applied =
-            apply(&mut self.journal, &mut self.setter, (steps, &Root::host()), &mut |_| Ok(()));
+        let applied = apply(&mut self.journal, &mut self.setter, steps, &mut |_| Ok(()));
         if let Some(error) = applied.stopped {
             return Err(error.into());
         }

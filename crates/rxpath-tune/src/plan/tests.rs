@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use rxpath_host::pairs::Pairs;
 use rxpath_host::read::identity::Identity;
 use rxpath_host::write::change::ChangeOutcome::{self, Applied, Ignored, Refused, Rounded};
 use rxpath_host::write::journal::{Contents, Journal, JournalEntry, Undo};
 use rxpath_host::write::setter::{Bounds, Setter};
-use rxpath_host::{Root, pairs::Pairs};
 
 use super::make::{ChangeRequest, make};
 use super::*;
@@ -279,8 +279,7 @@ fn a_stale_plan_writes_nothing() {
 
 fn run(host: &mut FakeHost, plan: &Plan, journal: &mut Journal) -> Vec<ChangeOutcome> {
     ready(host, &plan.steps).unwrap();
-    let root = Root::host();
-    let applied = apply(journal, host, (&plan.steps, &root), &mut |_| Ok(()));
+    let applied = apply(journal, host, &plan.steps, &mut |_| Ok(()));
     assert!(applied.stopped.is_none(), "{applied:?}");
     applied.changes.into_iter().map(|change| change.outcome).collect()
 }
@@ -323,7 +322,7 @@ fn what_a_refusal_kept_from_being_tried_is_told() {
     let mut host = FakeHost::new();
     let mut plan = planned(&mut host, &["net.core.rmem_max=1000000", "net.core.netdev_budget=301"]);
     plan.steps.reverse();
-    let refused = apply(&mut journal, &mut host, (&plan.steps, &Root::host()), &mut |_| Ok(()));
+    let refused = apply(&mut journal, &mut host, &plan.steps, &mut |_| Ok(()));
     assert_eq!(refused.changes.len(), 1);
     let told = |contents: &Contents| {
         let left = contents.never_reached();
@@ -435,7 +434,7 @@ proptest! {
         };
         prop_assert_eq!(checked.is_ok(), fits, "{} = {:?}: {:?}", name, text, checked.as_ref().err().map(ToString::to_string));
         if let Ok(plan) = checked {
-            apply(&mut journal, &mut host, (&plan.steps, &Root::host()), &mut |_| Ok(()));
+            apply(&mut journal, &mut host, &plan.steps, &mut |_| Ok(()));
             journal.undo(&mut host).unwrap();
         }
         prop_assert_eq!(host, before, "nothing was written, or all is undone");

@@ -81,7 +81,7 @@ fn is_ours(ask: &Ask<'_>, path: &str) -> bool {
 
 /// What the kernel command line sets of the sysctls, by path: `sysctl.KEY=VALUE` (fs/proc/proc_sysctl.c
 /// `process_sysctl_arg`, 5.8) and the parameters of their own (Documentation/admin-guide/kernel-parameters.txt).
-fn booted(words: &[String]) -> BTreeMap<String, (&str, String)> {
+fn booted(words: &[String]) -> BTreeMap<String, Wanted> {
     let mut all = BTreeMap::new();
     for word in words {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
@@ -95,7 +95,8 @@ fn booted(words: &[String]) -> BTreeMap<String, (&str, String)> {
             _ => None,
         };
         if let Some((key, value)) = set {
-            all.insert(sysctl::path(key), (word.as_str(), value.to_owned()));
+            let source = format!("the command line ({word})");
+            all.insert(sysctl::path(key), Wanted { source, value: value.to_owned() });
         }
     }
     all
@@ -146,11 +147,7 @@ fn parameters(ask: &Ask<'_>) -> BTreeMap<String, Wanted> {
 fn wanted(ask: &Ask<'_>) -> Result<BTreeMap<String, Wanted>, Gap> {
     let words = (&ask.facts.kernel.cmdline).known()?;
     let mut all = parameters(ask);
-    let sysctls = booted(words).into_iter().map(|(path, (word, value))| {
-        let source = format!("the command line ({word})");
-        (path, Wanted { source, value })
-    });
-    all.extend(sysctls.filter(|(path, _)| is_ours(ask, path)));
+    all.extend(booted(words).into_iter().filter(|(path, _)| is_ours(ask, path)));
     // Files are applied after the kernel has started, and the last one wins.
     all.extend(in_files(ask).into_iter().map(|(path, line)| {
         let (source, value) = (line.file.clone(), line.value.clone());
