@@ -2,7 +2,7 @@
 //!
 //! Each rule covers one cause, so exactly one rule claims if datagrams are lost at the socket.
 
-use rxpath_record::evidence::{ContendedLock, Halt};
+use rxpath_record::evidence::{ContendedLock, Halt, SocketUse};
 use rxpath_record::ledger::Place;
 
 use crate::thresholds::{
@@ -147,12 +147,11 @@ pub fn uneven(view: &View) -> Option<(u32, f64)> {
     if view.sockets.iter().all(|socket| socket.delivered_packets == 0) {
         return None;
     }
-    let load =
-        |i: usize| view.sockets[i].delivered_packets.saturating_add(view.sockets[i].drops_packets);
-    let all: f64 = (0..view.sockets.len()).map(|i| load(i) as f64).sum();
-    let most = (0..view.sockets.len()).max_by_key(|&i| (load(i), std::cmp::Reverse(i)))?;
+    let load = |socket: &SocketUse| socket.delivered_packets.saturating_add(socket.drops_packets);
+    let all: f64 = view.sockets.iter().map(|socket| load(socket) as f64).sum();
+    // Of equals the first.
+    let most = view.sockets.iter().rev().max_by_key(|socket| load(socket))?;
     let share = load(most) as f64 / all;
     let fair = 1.0 / view.sockets.len() as f64;
-    let drops = view.sockets[most].drops_packets > 0;
-    (drops && share >= UNEVEN_FACTOR * fair).then_some((view.sockets[most].index, share))
+    (most.drops_packets > 0 && share >= UNEVEN_FACTOR * fair).then_some((most.index, share))
 }

@@ -104,10 +104,8 @@ impl Device {
 
     /// The interrupts of its receive queues in use, each once; a gap when that of a queue is not known.
     pub(crate) fn receiving_irqs(&self) -> Fact<Vec<Irq>> {
-        for row in &self.queues.rows {
-            if row.irq.value().is_none() {
-                return row.irq.clone().map(|_| Vec::new());
-            }
+        if let Some(row) = self.queues.rows.iter().find(|row| row.irq.value().is_none()) {
+            return row.irq.clone().map(|_| Vec::new());
         }
         let used = |all: &Vec<Irq>| all.iter().filter(|irq| irq.queue.is_some()).cloned().collect();
         self.irqs.as_ref().map(used)

@@ -113,12 +113,7 @@ fn joined(_: &Ask<'_>, device: &Device) -> Checked {
         return Answer::fine(told(&known));
     }
     let sets = low.iter().map(|(name, _, most)| {
-        let which = match *name {
-            "gro_max_size" => "gro-max-size",
-            "gro_ipv4_max_size" => "gro-ipv4-max-size",
-            _ => "gso-max-size",
-        };
-        let knob = Knob::part(&device.name, Group::Link, which);
+        let knob = Knob::part(&device.name, Group::Link, &name.replace('_', "-"));
         Set::new(knob, u64::from(*most))
     });
     Answer::observed(told(&low)).changes(sets)
