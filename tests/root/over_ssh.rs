@@ -300,8 +300,9 @@ fn a_search_between_hosts_undoes_what_it_tried_even_if_it_is_killed() {
     let words = ["tune", "auto", "--scenario", &file, "--hosts", &site.inventory, "--out", &out];
     site.rxpath(&words).ends(2).warns("--change-hosts allows it");
     let budget = ["--budget", "10min"];
-    let words = [&words[..], &["--change-hosts", "--json", "--settings", "no early demux"], &budget]
-        .concat();
+    let words =
+        [&words[..], &["--change-hosts", "--json", "--settings", "no early demux"], &budget]
+            .concat();
     let before = site.sysctl("sut", EARLY_DEMUX);
     let more = ["larger receive buffer", "larger ring", "larger budget*"];
     let more: Vec<&str> = more.iter().flat_map(|name| ["--settings", name]).collect();

@@ -37,7 +37,8 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
     tally.connections.set(plan.sockets.len() as u64);
     let blocking = plan.slots == 1 && common.connections == common.threads.count;
     let rate_tps = plan.options.rate_tps;
-    let mut persistent = Persistent::new(&plan).map_err(|e| LoadError::io("prepare a thread", e))?;
+    let mut persistent =
+        Persistent::new(&plan).map_err(|e| LoadError::io("prepare a thread", e))?;
     let mut totals = Totals::default();
     if let Some(start_ns) = start.ready_and_wait() {
         client_thread.end_ns =
