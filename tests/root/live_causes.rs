@@ -40,7 +40,9 @@ fn told(tx: &Namespace, rx: &Namespace, traffic: impl FnOnce()) -> [Value; 2] {
     }
     traffic();
     // A window of a moment decides nothing.
-    children.iter().for_each(|child| seen(child, 30));
+    for child in &children {
+        seen(child, 30);
+    }
     children.map(stop)
 }
 

@@ -64,7 +64,9 @@ mod tests {
         let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
         for (path, time) in [(&old, Some(hour_ago)), (&new, None), (&other, Some(hour_ago))] {
             let file = std::fs::File::create(path).unwrap();
-            time.into_iter().for_each(|time| file.set_modified(time).unwrap());
+            if let Some(time) = time {
+                file.set_modified(time).unwrap();
+            }
         }
         remove_left(&dir.path().join("rxpath.prom"));
         assert_eq!([&old, &new, &other].map(|path| path.exists()), [false, true, true]);

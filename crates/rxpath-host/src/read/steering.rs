@@ -60,8 +60,8 @@ struct Hasher<'a> {
 /// Says where `flow` lands on the device.
 pub fn land(flow: Flow, nic: &Nic, queues: &DeviceQueues) -> Landing {
     let hasher = Hasher::of(flow, nic);
-    let hashed = |hasher: &Hasher<'_>| hasher.hash(flow).map_or_else(Fact::absent, Fact::ok);
-    let hash = hasher.as_ref().and_then(hashed);
+    let of_flow = |h: &Hasher<'_>| h.hash(flow).map_or_else(Fact::absent, Fact::ok);
+    let hash = hasher.as_ref().and_then(of_flow);
     let queue = match queues.rows.as_slice() {
         [only] => Fact::ok(only.queue),
         _ => hasher.and_then(|hasher| hash.as_ref().map(|hash| hasher.queue(*hash))),

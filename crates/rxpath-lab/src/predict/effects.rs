@@ -64,7 +64,7 @@ fn with(base: &Values, sets: &[String]) -> Result<Metrics, String> {
         values.set(set).map_err(|error| error.to_string())?;
     }
     figures(&values).map_err(|error| {
-        let causes = std::iter::successors(error.source(), |cause| cause.source());
+        let causes = std::iter::successors(error.source(), |&cause| cause.source());
         causes.fold(error.to_string(), |words, why| format!("{words}: {why}"))
     })
 }

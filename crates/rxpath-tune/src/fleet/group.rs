@@ -171,10 +171,10 @@ fn differences(
     };
     let extra = member.ids.iter().filter_map(|id| {
         let count = counts.get(id).copied().unwrap_or_default();
-        (count * 2 < total).then(|| one(total - count, *id, true, count))
+        (count * 2 < total).then(|| one(total - count, id, true, count))
     });
     let lacking = usual.iter().filter(|(id, _)| !member.ids.contains(id));
-    let lacking = lacking.map(|(id, count)| one(*count, *id, false, *count));
+    let lacking = lacking.map(|(id, count)| one(*count, id, false, *count));
     let mut all: Vec<(u64, Difference)> = extra.chain(lacking).collect();
     all.sort_few_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.id.cmp(&b.1.id)));
     all.into_iter().take(MOST_DIFFERENCES).map(|(_, difference)| difference).collect()

@@ -25,7 +25,9 @@ fn client(result: &impl serde::Serialize) -> BTreeMap<String, serde_json::Value>
 
 fn objectives(latency: Option<&str>) -> Objectives {
     let mut all = Objectives { loss_ratio: 0.001, latency: None };
-    latency.into_iter().for_each(|text| all.add(text, Protocol::Http).unwrap());
+    if let Some(text) = latency {
+        all.add(text, Protocol::Http).unwrap();
+    }
     all
 }
 
