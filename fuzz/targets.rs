@@ -198,10 +198,13 @@ fn netlink_objects(bytes: &[u8]) {
     drop(audit::parse_audit_rule(bytes));
 }
 
-/// Names and versions that files of the kernel or the command line give.
+/// Names and versions that files of the kernel or the command line give. The file of a setting is in the kernel's trees.
 fn kernel_names(text: &str) {
     let _ = rxpath_tune::facts::Version::parse(text);
-    drop(text.parse::<target::Target>());
+    if let Some(path) = text.parse::<target::Target>().ok().and_then(|target| target.path()) {
+        let is_inside = path.starts_with("/proc") || path.starts_with("/sys");
+        assert!(is_inside && path.iter().all(|part| part != ".."), "{}", path.display());
+    }
     drop(rxpath_tune::plan::make::ChangeRequest::parse(text));
 }
 

@@ -151,10 +151,15 @@ fn device_of_sysctl(key: &str) -> Option<&str> {
     }
 }
 
-/// The file of a sysctl.
+/// The file of a sysctl, below `/proc/sys` whatever the key is: what is no name is left out.
 fn sysctl_path(key: &str) -> PathBuf {
-    let key = if key.contains('/') { key.into() } else { key.replace('.', "/") };
-    Path::new("/proc/sys").join(key)
+    let names = parts_of_sysctl(key).into_iter().filter(|part| is_file_name(part));
+    Path::new("/proc/sys").join(names.collect::<PathBuf>())
+}
+
+/// Whether a part of a path leads one level down.
+fn is_file_name(part: &str) -> bool {
+    !matches!(part, "" | "." | "..")
 }
 
 impl fmt::Display for Target {
@@ -254,9 +259,12 @@ impl FromStr for Knob {
             return Err(no("a path must not lead upwards"));
         }
         if let Some(key) = name.strip_prefix("/proc/sys/") {
-            return Ok(Target::Sysctl { key: undotted(key) }.into());
+            return sysctl(undotted(key)).map_err(no);
         }
-        if name.starts_with("/sys/") {
+        if let Some(path) = name.strip_prefix("/sys/") {
+            if !path.split('/').all(is_file_name) {
+                return Err(no(NO_FILE_NAME));
+            }
             return Ok(Target::Sysfs { path: name.into() }.into());
         }
         if name.starts_with('/') {
@@ -268,12 +276,20 @@ impl FromStr for Knob {
                 Ok(Target::Irq { irq }.into())
             }
             Some((dev, rest)) => of_device(dev, rest).map_err(no),
-            None if name.contains('.') && name.split('.').all(|part| !part.is_empty()) => {
-                Ok(Target::Sysctl { key: name.into() }.into())
-            }
+            None if name.contains('.') => sysctl(name.into()).map_err(no),
             None => Err(no(FORMS.as_str())),
         }
     }
+}
+
+/// Why a name that has such a part is refused: it could lead out of the tree, or name one file in several ways.
+const NO_FILE_NAME: &str =
+    "a part of it is empty, `.` or `..`; expected net.core.NAME or a path below /proc/sys or /sys";
+
+/// The sysctl of this key.
+fn sysctl(key: String) -> Result<Knob, &'static str> {
+    let is_whole = parts_of_sysctl(&key).into_iter().all(is_file_name);
+    if is_whole { Ok(Knob::sysctl(key)) } else { Err(NO_FILE_NAME) }
 }
 
 /// A path below `/proc/sys` as a dotted name, where that means the same.
@@ -305,7 +321,7 @@ fn of_device(dev: &str, rest: &str) -> Result<Knob, &'static str> {
         }
         return Ok(Knob { target: Target::Group { dev, group }, part });
     }
-    if rest.is_empty() || rest.contains('.') || rest.starts_with('/') || rest.ends_with('/') {
+    if rest.contains('.') || !rest.split('/').all(is_file_name) {
         return Err(FORMS.as_str());
     }
     Ok(Target::Attr { dev, attr: rest.into() }.into())

@@ -70,10 +70,35 @@ fn what_is_no_setting_is_refused() {
         "/proc/1/mem",
         "eth0/",
         "./rings/rx",
+        "../rings/rx",
+        "net.core.",
+        ".net.core",
+        "/proc/sys/",
+        "/proc/sys//etc/passwd",
+        "/proc/sys//etc/x.conf",
+        "/proc/sys/.etc.passwd",
+        "/proc/sys/...",
+        "/proc/sys/a/../b",
+        "/proc/sys/net//core/rmem_max",
+        "/proc/sys/net/ipv4/conf/./eth0.1",
+        "/proc/sys/net/core/",
+        "/sys/",
+        "/sys//etc/passwd",
+        "/sys/kernel/./mm",
+        "/sys/class/net/../../..",
+        "eth0/queues//rx-0/rps_cpus",
     ] {
         assert!(name.parse::<Knob>().is_err(), "{name}");
     }
     assert!("eth0/rings/rx".parse::<Target>().is_err(), "a part is no whole target");
+    let refused = "/proc/sys//etc/passwd".parse::<Target>().unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "`/proc/sys//etc/passwd` is not a setting: a part of it is empty, `.` or `..`; \
+         expected net.core.NAME or a path below /proc/sys or /sys"
+    );
+    // A plan and a journal hold the same names.
+    assert!(serde_json::from_str::<Target>("\"/proc/sys//etc/passwd\"").is_err());
 }
 
 #[test]
@@ -110,6 +135,14 @@ fn dotted_names_are_paths() {
     assert_eq!(sysctl_path("net.ipv4.ip_forward"), Path::new("/proc/sys/net/ipv4/ip_forward"));
     let vlan: Target = "/proc/sys/net/ipv4/conf/eth0.1/rp_filter".parse().unwrap();
     assert_eq!(vlan.path().unwrap(), Path::new("/proc/sys/net/ipv4/conf/eth0.1/rp_filter"));
+}
+
+#[test]
+fn no_sysctl_is_outside_of_its_tree() {
+    for key in ["/etc/passwd", ".etc.passwd", "net/../../../etc/passwd", "../etc/passwd"] {
+        let path = sysctl_path(key);
+        assert!(path.starts_with("/proc/sys") && path.iter().all(|part| part != ".."), "{path:?}");
+    }
 }
 
 proptest! {
