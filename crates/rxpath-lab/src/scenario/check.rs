@@ -4,6 +4,7 @@ mod bonds;
 mod engines;
 
 use rxpath_core::{CpuList, Warning};
+use rxpath_host::Target;
 
 use super::error::{FileError, nearest, suggestion};
 use super::keys::{find, names_in};
@@ -30,6 +31,7 @@ pub(super) fn variant(
     if topology.is_loopback() {
         changes_nothing(reader)?;
     }
+    sysctls(reader, lab)?;
     if topology != Topology::Hosts {
         napi(reader, lab)?;
     }
@@ -147,6 +149,21 @@ pub(super) fn tune(reader: &Reader<'_>, topology: Topology, tune: &Tune) -> Resu
                 );
                 return Err(error(reader, &key, wrong, "set it with `rxpath tune` around the run"));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Each name is a sysctl of a network namespace.
+fn sysctls(reader: &Reader<'_>, lab: &Lab) -> Result<(), FileError> {
+    for (key, names) in [("lab.sysctl_rx", &lab.sysctl_rx), ("lab.sysctl_tx", &lab.sysctl_tx)] {
+        let is_wrong = |name: &&String| {
+            let target = format!("/proc/sys/{name}").parse::<Target>();
+            !target.is_ok_and(|target| tuned::is_of_namespace(&target))
+        };
+        if let Some(name) = names.keys().find(is_wrong) {
+            let wrong = format!("`{key}`: `{name}` is no sysctl of a network namespace");
+            return Err(error(reader, key, wrong, "write one such as net.ipv4.ip_forward"));
         }
     }
     Ok(())

@@ -142,6 +142,14 @@ fn each_error_names_its_line_and_what_would_be_right() {
             "t.toml:3: `lab.threaded` needs NAPI; a veth end has NAPI with gro = true and tso = false (or udp_gro_forwarding = true)",
         ),
         (
+            "[lab]\nsysctl_rx = { \"/etc/passwd\" = 1 }",
+            "t.toml:3: `lab.sysctl_rx`: `/etc/passwd` is no sysctl of a network namespace; write one such as net.ipv4.ip_forward",
+        ),
+        (
+            "[lab]\nsysctl_tx = { \"kernel.pid_max\" = 1 }",
+            "t.toml:3: `lab.sysctl_tx`: `kernel.pid_max` is no sysctl of a network namespace; write one such as net.ipv4.ip_forward",
+        ),
+        (
             "[lab]\nnapi_cpu = 1",
             "t.toml:3: `lab.napi_cpu` is about NAPI threads and there are none; set lab.threaded = true",
         ),
