@@ -49,6 +49,7 @@ pub use irq::Irq;
 pub use kept::{Kept, parse_kept};
 pub use kernel::{Kernel, Version};
 pub use known::{Gap, OrGap, RequiredFact};
+pub(crate) use link_files::path_id;
 pub use link_files::{Fits, LinkFile, parse_link_file};
 pub use processes::RunningProcesses;
 pub use readers::{PacketReader, Readers};

@@ -163,7 +163,7 @@ fn condition(key: &str, value: &str, device: &Device, root: &Root) -> Option<boo
             let own = address(device, root).filter(|_| assigned == 0)?;
             Some(names_address(value, own))
         }
-        "Path" => Some(listed(&path_id(device, root)?)),
+        "Path" => Some(listed(&path_id(&device.name, root)?)),
         _ => None,
     }
 }
@@ -185,28 +185,35 @@ fn hardware_address(text: &str) -> Option<u64> {
     if is_whole { u64::from_str_radix(&digits, 16).ok() } else { None }
 }
 
-/// `ID_PATH` of a device on a PCI function, as udev's builtin `path_id` makes it: virtio buses below it add nothing.
-/// `None` for others (USB, platform devices), whose names are made in other ways.
+/// `ID_PATH` of a device on a PCI function, as udev's builtin `path_id` makes it from the place of the device in sysfs. Virtio
+/// buses and PCI bridges add nothing. A controller that makes a PCI domain of its own (VMD) is named before the device.
+/// `None` for others (USB, platform devices, PCI below VMBus), whose names are made in other ways.
 ///
 /// **Source** systemd: src/udev/udev-builtin-path_id.c.
-fn path_id(device: &Device, root: &Root) -> Option<String> {
-    let place = root.link(&format!("/sys/class/net/{}", device.name));
-    let place = place.or_else(|_| root.link(&device.path("device"))).ok()?;
-    let mut parts = place.iter().rev().filter_map(|part| part.to_str());
-    let function = parts
-        .find(|part| !(*part == "net" || *part == device.name || part.starts_with("virtio")))?;
-    is_pci_function(function).then(|| format!("pci-{function}"))
+pub(crate) fn path_id(dev: &str, root: &Root) -> Option<String> {
+    // ../../devices/pci0000:00/0000:00:03.0/virtio2/net/eth0
+    let place = root.link(&format!("/sys/class/net/{dev}")).ok()?;
+    let adds_nothing = |part: &str| {
+        matches!(part, ".." | "devices" | "net") || part == dev || part.starts_with("virtio")
+    };
+    let parts = place.iter().filter_map(|part| part.to_str());
+    let parts: Vec<&str> = parts.filter(|part| !adds_nothing(part)).collect();
+    let is_root_bus = |part: &&str| part.starts_with("pci");
+    if !parts.iter().all(|part| is_root_bus(part) || is_pci_function(part)) {
+        return None;
+    }
+    let functions = parts.split(is_root_bus).filter_map(|below| below.last());
+    let names: Vec<String> = functions.map(|function| format!("pci-{function}")).collect();
+    (!names.is_empty()).then(|| names.join("-"))
 }
 
-/// `0000:3b:00.1`: domain, bus, device, function.
+/// `0000:3b:00.1`: domain, bus, device, function. A domain that a controller makes has more digits: `10000:e1:00.0`.
 fn is_pci_function(text: &str) -> bool {
-    let is_hex = |part: &str, length: usize| {
-        part.len() == length && part.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
     let mut parts = text.split([':', '.']);
-    let shape = [4, 2, 2, 1]
-        .into_iter()
-        .all(|length| parts.next().is_some_and(|part| is_hex(part, length)));
+    let shape = [4..=8, 2..=2, 2..=2, 1..=1].iter().all(|length| {
+        let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+        parts.next().is_some_and(|part| length.contains(&part.len()) && is_hex(part))
+    });
     shape && parts.next().is_none()
 }
 
@@ -269,6 +276,7 @@ mod tests {
         }
         for (text, is) in [
             ("0000:3b:00.1", true),
+            ("10000:e1:00.0", true),
             ("0000:3b:00", false),
             ("0000:3b:00.1.2", false),
             ("1-1:1.0", false),
@@ -276,6 +284,35 @@ mod tests {
         ] {
             assert_eq!(is_pci_function(text), is, "{text}");
         }
+    }
+
+    #[test]
+    fn a_device_has_the_path_of_its_pci_function() {
+        let dir = tempfile::tempdir().unwrap();
+        let net = dir.path().join("sys/class/net");
+        fs::create_dir_all(&net).unwrap();
+        let root = Root::tree(dir.path()).unwrap();
+        let path = |dev: &str, place: &str| {
+            let to = format!("../../devices/{place}/net/{dev}");
+            std::os::unix::fs::symlink(to, net.join(dev)).unwrap();
+            path_id(dev, &root)
+        };
+        for (dev, place, is) in [
+            ("eth0", "pci0000:00/0000:00:03.0/virtio2", Some("pci-0000:00:03.0")),
+            ("ens1f0", "pci0000:3a/0000:3a:00.0/0000:3b:00.0", Some("pci-0000:3b:00.0")),
+            (
+                "ens2",
+                "pci0000:00/0000:00:0e.0/pci10000:e0/10000:e0:06.0/10000:e1:00.0",
+                Some("pci-0000:00:0e.0-pci-10000:e1:00.0"),
+            ),
+            ("usb0", "pci0000:00/0000:00:14.0/usb1/1-1/1-1:1.0", None),
+            ("enP2s2", "LNXSYSTM:00/VMBUS:00/a8d9c125/pci0002:00/0002:00:02.0", None),
+            ("end0", "platform/soc/fd580000.ethernet", None),
+            ("dummy0", "virtual", None),
+        ] {
+            assert_eq!(path(dev, place).as_deref(), is, "{dev}");
+        }
+        assert_eq!(path_id("gone", &root), None);
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use rxpath_host::Root;
 
+use crate::facts::path_id;
+
 /// What stays the same over boots.
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,34 +48,13 @@ impl Matching {
     }
 }
 
-/// udev's `ID_PATH`; where udev does not run, that of a PCI device, as udev's `path_id` builds it. A virtio device has the
-/// path of the PCI device that it is on.
+/// udev's `ID_PATH`; where udev does not run, that of a PCI device.
 fn path(root: &Root, dev: &str) -> Option<String> {
-    let class = format!("/sys/class/net/{dev}");
-    let index = root.value(&format!("{class}/ifindex")).ok()?;
+    let index = root.value(&format!("/sys/class/net/{dev}/ifindex")).ok()?;
     let known = root.value(&format!("/run/udev/data/n{index}")).ok();
     let told =
         known.as_deref().and_then(|text| text.lines().find_map(|l| l.strip_prefix("E:ID_PATH=")));
-    if let Some(path) = told {
-        return Some(path.to_owned());
-    }
-    let last = |path: String| {
-        let to = root.link(&path).ok()?;
-        Some(to.file_name()?.to_string_lossy().into_owned())
-    };
-    let bus = last(format!("{class}/device/subsystem"))?;
-    let slot = match bus.as_str() {
-        "pci" => last(format!("{class}/device"))?,
-        "virtio" => {
-            let to = root.link(&format!("{class}/device")).ok()?;
-            let parts: Vec<String> =
-                to.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-            parts.get(parts.len().checked_sub(2)?)?.clone()
-        }
-        _ => return None,
-    };
-    // 0000:3b:00.0
-    (slot.matches(':').count() == 2).then(|| format!("pci-{slot}"))
+    told.map(str::to_owned).or_else(|| path_id(dev, root))
 }
 
 /// The address, where it is the hardware's own (`NET_ADDR_PERM`).
@@ -91,20 +72,20 @@ mod tests {
 
     fn tree() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
-        for (dev, device, bus, index, mac_type) in [
-            ("ens1f0", "../../../0000:3b:00.0", "pci", 3, "0"),
-            ("ens3", "../../../0000:00:03.0/virtio2", "virtio", 4, "3"),
-            ("usb0", "../../../1-1:1.0", "usb", 5, "0"),
+        let net = dir.path().join("sys/class/net");
+        fs::create_dir_all(&net).unwrap();
+        for (dev, place, index, mac_type) in [
+            ("ens1f0", "pci0000:3a/0000:3a:00.0/0000:3b:00.0", 3, "0"),
+            ("ens3", "pci0000:00/0000:00:03.0/virtio2", 4, "3"),
+            ("usb0", "pci0000:00/0000:00:14.0/usb1/1-1/1-1:1.0", 5, "0"),
         ] {
-            let class = dir.path().join("sys/class/net").join(dev);
-            let at = dir.path().join("sys/class/net").join(dev).join(device);
-            fs::create_dir_all(&class).unwrap();
+            let at = format!("devices/{place}/net/{dev}");
+            symlink(format!("../../{at}"), net.join(dev)).unwrap();
+            let at = dir.path().join("sys").join(at);
             fs::create_dir_all(&at).unwrap();
-            fs::write(class.join("ifindex"), index.to_string()).unwrap();
-            fs::write(class.join("addr_assign_type"), mac_type).unwrap();
-            fs::write(class.join("address"), "52:54:00:00:00:01").unwrap();
-            symlink(device, class.join("device")).unwrap();
-            symlink(format!("/sys/bus/{bus}"), at.join("subsystem")).unwrap();
+            fs::write(at.join("ifindex"), index.to_string()).unwrap();
+            fs::write(at.join("addr_assign_type"), mac_type).unwrap();
+            fs::write(at.join("address"), "52:54:00:00:00:01").unwrap();
         }
         fs::create_dir_all(dir.path().join("run/udev/data")).unwrap();
         fs::write(dir.path().join("run/udev/data/n5"), "E:ID_PATH=pci-0000:00:14.0-usb-0:1:1.0\n")
