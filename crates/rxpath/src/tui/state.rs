@@ -100,8 +100,9 @@ impl App {
 
     /// The tab's rows, filtered and sorted.
     pub fn sheet(&self) -> Sheet {
-        let frame = self.frame.clone().unwrap_or_default();
-        self.shown().sheet(&frame).arranged(self.filter(), self.order())
+        let none = WatchFrame::default();
+        let frame = self.frame.as_ref().unwrap_or(&none);
+        self.shown().sheet(frame).arranged(self.filter(), self.order())
     }
 
     /// Index of the selected row: the previous row if it still exists, else the first.

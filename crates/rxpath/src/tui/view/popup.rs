@@ -4,6 +4,7 @@ use ratatui::Frame as Area;
 use ratatui::layout::{Margin, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
+use rxpath_record::watch::WatchFrame;
 
 use crate::output::table::wrap_after;
 use crate::tui::cost;
@@ -112,8 +113,9 @@ fn detail(app: &App) -> (&'static str, Vec<Told>) {
 }
 
 fn meaning(app: &App) -> Vec<Told> {
-    let frame = app.frame.clone().unwrap_or_default();
+    let none = WatchFrame::default();
+    let frame = app.frame.as_ref().unwrap_or(&none);
     let sheet = app.sheet();
     let item = sheet.rows.get(app.selection(&sheet)).map(|row| row.item);
-    explain(app.shown(), item, &frame).into_iter().map(Told::text).collect()
+    explain(app.shown(), item, frame).into_iter().map(Told::text).collect()
 }
