@@ -27,7 +27,7 @@ fn copies_of_other_builds_are_removed_and_the_one_in_use_is_not() {
         .rxpath(&["hosts", "cleanup", &site.inventory])
         .ends(0)
         .prints("gen1: nothing was left");
-    let kept = format!("sut: kept {program}: a copy of another build, which is running\n");
+    let kept = format!("sut: kept {program}: a copy of another build, which is in use\n");
     assert!(cleaned.out.contains(&kept), "{cleaned:?}");
     assert!(cleaned.out.contains("/rxpath: the copy of this build\n"), "{cleaned:?}");
     assert!(!Path::new(&idle).exists() && Path::new(&running).exists());

@@ -6,8 +6,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rxpath_core::SortFew;
+use rxpath_host::read::identity::boot_id;
 use serde::{Deserialize, Serialize};
 
+use super::files::pid_namespace;
 use super::settings::UnreadJournals;
 use crate::error::LabError;
 
@@ -32,7 +34,7 @@ pub enum Leftover {
         /// **Unit** bytes.
         bytes: u64,
     },
-    /// A copy that is running: another coordinator's.
+    /// A copy that is running or is being sent: another coordinator's.
     InUse {
         /// Its hash.
         hash: String,
@@ -61,7 +63,7 @@ pub fn copies(exe: &Path) -> Vec<Leftover> {
             let program = dir.join("rxpath");
             let hash = dir.file_name()?.to_str()?.to_owned();
             let bytes = program.metadata().map_or(0, |file| file.len());
-            let is_used = running.contains(&program);
+            let is_used = running.contains(&program) || is_being_sent(&dir);
             Some(if is_used { Leftover::InUse { hash } } else { Leftover::Copy { hash, bytes } })
         })
         .collect();
@@ -71,7 +73,8 @@ pub fn copies(exe: &Path) -> Vec<Leftover> {
     found
 }
 
-/// Removes the copy with this hash; whether it was still there. Hosts may share the directory, and remove it at once.
+/// Removes the copy with this hash; whether it did. Hosts may share the directory, and remove it at once. A transfer into it may
+/// have begun.
 ///
 /// # Errors
 /// If it cannot be removed.
@@ -82,6 +85,9 @@ pub fn remove_copy(exe: &Path, hash: &str) -> Result<bool, LabError> {
     let Some(dir) = dir.filter(may_be_copy) else {
         return Err(LabError::internal(format!("{hash} is no copy of a build")));
     };
+    if is_being_sent(&dir) {
+        return Ok(false);
+    }
     match fs::remove_dir_all(&dir) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -97,6 +103,16 @@ fn is_copy(dir: &Path) -> bool {
 
 fn is_hash(name: &str) -> bool {
     name.len() == HASH_LENGTH && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a transfer into the directory of a copy runs here: `.incoming.BOOT.PIDNS.PID`, rxpath-remote/src/scripts.rs.
+fn is_being_sent(dir: &Path) -> bool {
+    let Ok(boot) = boot_id() else { return false };
+    let begin = format!(".incoming.{boot}.{}.", pid_namespace());
+    let names = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut pids =
+        names.filter_map(|name| name.to_str()?.strip_prefix(&begin)?.parse::<u32>().ok());
+    pids.any(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
 
 /// Programs that run here, as far as this user may see.
@@ -127,5 +143,26 @@ mod tests {
         assert!(copies(&exe) == [kept] && exe.exists());
         // A program that was installed has no copies next to it.
         assert!(copies(&dir.path().join("notes/rxpath")).is_empty());
+    }
+
+    #[test]
+    fn a_copy_that_is_being_sent_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let [own, other] = ["a", "b"].map(|digit| digit.repeat(HASH_LENGTH));
+        for name in [&own, &other] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let exe = dir.path().join(&own).join("rxpath");
+        let incoming = |pid: u32| {
+            let name = format!(".incoming.{}.{}.{pid}", boot_id().unwrap(), pid_namespace());
+            dir.path().join(&other).join(name)
+        };
+        fs::write(incoming(std::process::id()), "half").unwrap();
+        assert_eq!(copies(&exe)[1], Leftover::InUse { hash: other.clone() });
+        assert!(!remove_copy(&exe, &other).unwrap());
+        // The highest process id of Linux is 4194304.
+        fs::rename(incoming(std::process::id()), incoming(4_194_305)).unwrap();
+        assert_eq!(copies(&exe)[1], Leftover::Copy { hash: other.clone(), bytes: 0 });
+        assert!(remove_copy(&exe, &other).unwrap());
     }
 }

@@ -48,7 +48,7 @@ pub struct HostCleaned {
     copies: Vec<String>,
     /// Size of these copies. **Unit** bytes.
     copies_bytes: u64,
-    /// Copies that are running.
+    /// Copies that are running, or are being sent.
     in_use: Vec<String>,
     /// Programs of killed runs that were ended, or would be.
     programs: Vec<StrayProgram>,
@@ -171,7 +171,7 @@ impl HostCleaned {
         }
         for hash in &self.in_use {
             let path = self.path(hash);
-            text += &format!("{alias}: kept {path}: a copy of another build, which is running\n");
+            text += &format!("{alias}: kept {path}: a copy of another build, which is in use\n");
         }
         for StrayProgram { pid, command } in &self.programs {
             let what = if is_dry_run { "would end" } else { "ended" };
@@ -252,7 +252,7 @@ mod tests {
         host.copies_bytes = 4_000_000;
         host.in_use = vec!["bb".into()];
         let wanted = "sut: would remove 1 copy of other builds, 4M bytes: /home/u/.cache/rxpath/aa/rxpath\n\
-                      sut: kept /home/u/.cache/rxpath/bb/rxpath: a copy of another build, which is running\n";
+                      sut: kept /home/u/.cache/rxpath/bb/rxpath: a copy of another build, which is in use\n";
         assert_eq!(host.shown(true), format!("{wanted}{kept}"));
     }
 
