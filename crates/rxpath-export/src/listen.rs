@@ -1,11 +1,9 @@
 //! The port of the page: one thread, a bounded number of connections, none of which can hold up another.
 
 use std::collections::VecDeque;
-use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixListener;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +11,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use socket2::Socket;
 
 use crate::request::{HEAD_BYTES, HttpResponse, RenderedPages, answer, wants_body};
 use crate::socket_file::SocketFile;
@@ -90,13 +90,14 @@ pub struct MetricsServer {
 impl MetricsServer {
     /// Answers on this socket.
     pub(crate) fn of(
-        listener: Listener,
+        listener: Socket,
         address: &Address,
         own_file: Option<SocketFile>,
         page: Page,
     ) -> io::Result<Self> {
-        listener.set_nonblocking()?;
-        let address = listener.address(address)?;
+        listener.set_nonblocking(true)?;
+        let tcp = listener.local_addr()?.as_socket();
+        let address = tcp.map_or_else(|| address.clone(), Address::Tcp);
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
@@ -119,57 +120,10 @@ impl Drop for MetricsServer {
     }
 }
 
-#[derive(Debug)]
-pub(crate) enum Listener {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
-
-impl Listener {
-    fn set_nonblocking(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(listener) => listener.set_nonblocking(true),
-            Self::Unix(listener) => listener.set_nonblocking(true),
-        }
-    }
-
-    fn address(&self, asked: &Address) -> io::Result<Address> {
-        match self {
-            Self::Tcp(listener) => listener.local_addr().map(Address::Tcp),
-            Self::Unix(_) => Ok(asked.clone()),
-        }
-    }
-
-    fn accept(&self) -> io::Result<Box<dyn Stream>> {
-        match self {
-            Self::Tcp(listener) => {
-                let (stream, _) = listener.accept()?;
-                stream.set_nonblocking(true)?;
-                Ok(Box::new(stream))
-            }
-            Self::Unix(listener) => {
-                let (stream, _) = listener.accept()?;
-                stream.set_nonblocking(true)?;
-                Ok(Box::new(stream))
-            }
-        }
-    }
-
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(listener) => listener.as_fd(),
-            Self::Unix(listener) => listener.as_fd(),
-        }
-    }
-}
-
-trait Stream: Read + Write + AsFd + Send + Debug {}
-impl<T: Read + Write + AsFd + Send + Debug> Stream for T {}
-
 /// A connection: first its head is read, then its answer is sent.
 #[derive(Debug)]
 struct Open {
-    stream: Box<dyn Stream>,
+    stream: Socket,
     since: Instant,
     head: Vec<u8>,
     reply: Option<Vec<u8>>,
@@ -179,7 +133,7 @@ struct Open {
 }
 
 impl Open {
-    fn new(stream: Box<dyn Stream>) -> Self {
+    fn new(stream: Socket) -> Self {
         let (since, head) = (Instant::now(), Vec::new());
         Self { stream, since, head, reply: None, is_refused: false, sent: 0 }
     }
@@ -224,7 +178,7 @@ impl Open {
 }
 
 struct Server {
-    listener: Listener,
+    listener: Socket,
     page: Page,
     open: VecDeque<Open>,
 }
@@ -264,8 +218,8 @@ impl Server {
     fn accept(&mut self) {
         // One round takes no more than fit: those that came first are looked at before the rest.
         for _ in 0..CONNECTIONS {
-            match self.listener.accept() {
-                Ok(stream) => {
+            match self.listener.accept4(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) {
+                Ok((stream, _)) => {
                     if self.open.len() >= CONNECTIONS && self.open.pop_front().is_some() {
                         self.page.closed(false);
                     }
@@ -308,7 +262,7 @@ fn ready(polled: nix::Result<i32>, all: &[PollFd<'_>]) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use std::net::TcpStream;
-    use std::os::unix::net::UnixStream;
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     use super::*;
 

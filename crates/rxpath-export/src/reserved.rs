@@ -1,25 +1,21 @@
 //! The port before it is open: reserved early, so that a second exporter ends before it has loaded anything, and opened last.
 
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::net::UnixListener;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use nix::sys::socket::sockopt::{AcceptConn, ReuseAddr};
-use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, SockaddrLike, SockaddrStorage, bind, getsockname,
-    getsockopt, listen, setsockopt, socket,
-};
+use nix::libc;
+use socket2::{Domain, Socket, Type};
 
-use crate::listen::{Address, Listener, MetricsServer, Page};
+use crate::listen::{Address, MetricsServer, Page};
 use crate::socket_file::SocketFile;
 
 /// A place that is reserved. Nobody can connect to it before [`Reserved::open`], unless another program opened it.
 #[derive(Debug)]
 pub struct Reserved {
     address: Address,
-    socket: Option<OwnedFd>,
+    socket: Option<Socket>,
 }
 
 impl Reserved {
@@ -41,15 +37,14 @@ impl Reserved {
     /// # Errors
     /// When it is no listening socket.
     pub fn inherited(socket: OwnedFd) -> io::Result<Self> {
-        let address = match getsockname::<SockaddrStorage>(socket.as_raw_fd())?.family() {
-            Some(AddressFamily::Unix) => {
-                let listener = UnixListener::from(socket.try_clone()?);
-                let path = listener.local_addr()?.as_pathname().map(Path::to_owned);
-                Address::Unix(path.unwrap_or_default())
-            }
-            _ => Address::Tcp(TcpListener::from(socket.try_clone()?).local_addr()?),
+        let socket = Socket::from(socket);
+        let own = socket.local_addr()?;
+        let address = if own.is_unix() {
+            Address::Unix(own.as_pathname().map(Path::to_owned).unwrap_or_default())
+        } else {
+            Address::Tcp(own.as_socket().ok_or(ErrorKind::InvalidInput)?)
         };
-        if !getsockopt(&socket, AcceptConn)? {
+        if !socket.is_listener()? {
             return Err(io::Error::new(ErrorKind::InvalidInput, "not a listening socket"));
         }
         Ok(Self { address, socket: Some(socket) })
@@ -67,17 +62,16 @@ impl Reserved {
     pub fn open(self, page: Page) -> io::Result<MetricsServer> {
         let mut own_file = None;
         let listener = match (&self.address, self.socket) {
-            (Address::Unix(_), Some(socket)) => Listener::Unix(UnixListener::from(socket)),
             (_, Some(socket)) => {
-                if !getsockopt(&socket, AcceptConn)? {
-                    listen(&socket, Backlog::MAXCONN)?;
+                if !socket.is_listener()? {
+                    socket.listen(libc::SOMAXCONN)?;
                 }
-                Listener::Tcp(TcpListener::from(socket))
+                socket
             }
             (Address::Unix(path), None) => {
                 let (listener, file) = SocketFile::bind(path)?;
                 own_file = Some(file);
-                Listener::Unix(listener)
+                listener.into()
             }
             (address, None) => {
                 let text = format!("{address} has no socket");
@@ -88,21 +82,19 @@ impl Reserved {
     }
 }
 
-fn bound(address: SocketAddr) -> io::Result<OwnedFd> {
-    let address = SockaddrStorage::from(address);
-    let family = address.family().unwrap_or(AddressFamily::Inet);
-    let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+fn bound(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     // As std's listeners: an address that closed connections still hold can be had.
-    setsockopt(&socket, ReuseAddr, &true)?;
-    bind(socket.as_raw_fd(), &address)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
     Ok(socket)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::TcpStream;
-    use std::os::unix::net::UnixStream;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     use super::*;
     use crate::request::RenderedPages;
@@ -123,8 +115,8 @@ mod tests {
     #[test]
     fn a_reserved_address_refuses_connections_until_it_is_open() {
         let reserved = Reserved::new(&Address::Tcp(([127, 0, 0, 1], 0).into())).unwrap();
-        let of = |socket: &OwnedFd| TcpListener::from(socket.try_clone().unwrap()).local_addr();
-        let address = of(reserved.socket.as_ref().unwrap()).unwrap();
+        let own = reserved.socket.as_ref().unwrap().local_addr().unwrap();
+        let address = own.as_socket().unwrap();
         assert!(TcpStream::connect(address).is_err());
         let taken = Reserved::new(&Address::Tcp(address)).unwrap().open(Page::default());
         let port = reserved.open(Page::default());
