@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rxpath_record::watch::DropRow;
 
-use crate::families::{DROPPED, Families, LIMITED_SERIES};
+use crate::families::{DROPPED, Families};
 use crate::frame::OTHER;
 
 /// How reasons begin that the kernel has a number for and no name: those of modules, which are in no list. The numbers mean
@@ -29,17 +29,7 @@ impl Families {
             *amounts.entry(key).or_default() += row.packets_pps * window_s;
         }
         let turn = self.reasons.turn(amounts, window_s);
-        self.add(LIMITED_SERIES, &[DROPPED], turn.refused.into());
-        let labels = |key: &[String; 3]| key.clone();
-        for key in turn.removed.iter().map(labels) {
-            self.remove(DROPPED, &key.each_ref().map(String::as_str));
-        }
-        for key in turn.admitted.iter().map(labels) {
-            self.add(DROPPED, &key.each_ref().map(String::as_str), 0.0);
-        }
-        for (key, packets) in &turn.own {
-            self.add(DROPPED, &key.each_ref().map(String::as_str), *packets);
-        }
+        self.own_series(DROPPED, &turn, <[String; 3]>::clone);
         let unknown =
             rows.iter().filter(|row| !is_known(row)).map(|row| row.packets_pps * window_s);
         self.add(DROPPED, &[OTHER, OTHER, OTHER], turn.other + unknown.sum::<f64>());

@@ -8,7 +8,7 @@ use rxpath_record::watch::{PortName, VictimName, WatchFrame};
 
 use crate::failures::{Failures, READERS};
 use crate::histogram::{Histograms, PACKETS, SECONDS};
-use crate::top::Top;
+use crate::top::{Top, Turn};
 
 /// Whether a metric can fall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,6 +249,24 @@ impl Families {
         if let Some(family) = self.counters.get(name) {
             // It was there: nothing else removes series.
             let _ = family.remove_label_values(labels);
+        }
+    }
+
+    /// A window of the keys that have series of their own, each with these labels. The caller adds what the others had.
+    pub(crate) fn own_series<K, const N: usize>(
+        &self,
+        name: &'static str,
+        turn: &Turn<K>,
+        labels: impl Fn(&K) -> [String; N],
+    ) {
+        self.add(LIMITED_SERIES, &[name], turn.refused.into());
+        for key in &turn.removed {
+            self.remove(name, &labels(key).each_ref().map(String::as_str));
+        }
+        let admitted = turn.admitted.iter().map(|key| (key, 0.0));
+        let own = turn.own.iter().map(|(key, amount)| (key, *amount));
+        for (key, amount) in admitted.chain(own) {
+            self.add(name, &labels(key).each_ref().map(String::as_str), amount);
         }
     }
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::IntoMap;
-use rxpath_record::watch::{PollSizes, TakenTime, TaskRow, VictimName, WindowTotals};
+use rxpath_record::watch::{PollSizes, PortName, TakenTime, TaskRow, VictimName, WindowTotals};
 
 use crate::families::{
     DEFERRED, DEVICE_STOLEN, FLOW_STOLEN, Families, LIMITED_SERIES, POLLS, SOFTIRQ_CPU, STOLEN,
@@ -107,36 +107,19 @@ impl Families {
         let named = totals.devices_s.iter().filter(|(device, _)| *device != OTHER);
         let named = named.map(|(device, seconds)| (device.clone(), *seconds));
         let turn = self.devices.turn(named.into_map(), window_s);
-        self.add(LIMITED_SERIES, &[DEVICE_STOLEN], turn.refused.into());
-        for device in &turn.removed {
-            self.remove(DEVICE_STOLEN, &[device]);
-        }
-        for device in &turn.admitted {
-            self.add(DEVICE_STOLEN, &[device], 0.0);
-        }
-        let mut rest_s = totals.taken().network_s;
-        for (device, seconds) in &turn.own {
-            rest_s -= seconds;
-            self.add(DEVICE_STOLEN, &[device], *seconds);
-        }
+        self.own_series(DEVICE_STOLEN, &turn, |device| [device.clone()]);
+        let all_s = totals.taken().network_s;
+        let rest_s = turn.own.iter().fold(all_s, |rest_s, (_, own_s)| rest_s - own_s);
         self.add(DEVICE_STOLEN, &[OTHER], rest_s);
     }
 
     /// By protocol and local port. `other` has those without a series, and packets that reached no socket.
     pub(crate) fn flows(&mut self, totals: &WindowTotals, window_s: f64) {
         let turn = self.ports.turn(totals.flows_s.clone(), window_s);
-        self.add(LIMITED_SERIES, &[FLOW_STOLEN], turn.refused.into());
-        for (protocol, port) in &turn.removed {
-            self.remove(FLOW_STOLEN, &[protocol, &port_label(*port)]);
-        }
-        for (protocol, port) in &turn.admitted {
-            self.add(FLOW_STOLEN, &[protocol, &port_label(*port)], 0.0);
-        }
-        let mut rest_s = totals.taken().network_s;
-        for ((protocol, port), seconds) in &turn.own {
-            rest_s -= seconds;
-            self.add(FLOW_STOLEN, &[protocol, &port_label(*port)], *seconds);
-        }
+        let labels = |(protocol, port): &PortName| [(*protocol).to_owned(), port_label(*port)];
+        self.own_series(FLOW_STOLEN, &turn, labels);
+        let all_s = totals.taken().network_s;
+        let rest_s = turn.own.iter().fold(all_s, |rest_s, (_, own_s)| rest_s - own_s);
         self.add(FLOW_STOLEN, &[OTHER, NOBODY], rest_s);
     }
 
