@@ -210,19 +210,12 @@ impl Inexact {
 
 impl std::fmt::Display for Inexact {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (figure, least, why) = (self.figure.word(), self.least_packets, &self.why);
         if self.is_exact() {
-            return write!(f, "{} is {}: {}", self.figure.word(), self.least_packets, self.why);
+            return write!(f, "{figure} is {least}: {why}");
         }
-        write!(
-            f,
-            "{} is known within bounds only: at least {}",
-            self.figure.word(),
-            self.least_packets
-        )?;
-        if let Some(most) = self.most_packets {
-            write!(f, ", at most {most}")?;
-        }
-        write!(f, ": {}", self.why)
+        let most = self.most_packets.map_or_else(String::new, |most| format!(", at most {most}"));
+        write!(f, "{figure} is known within bounds only: at least {least}{most}: {why}")
     }
 }
 

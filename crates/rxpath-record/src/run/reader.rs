@@ -1,7 +1,7 @@
 //! Reads the readable parts of a run and lists the rest.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
@@ -208,20 +208,29 @@ pub fn parse_events(mut from: impl BufRead) -> (Vec<RunEvent>, Vec<RunProblem>) 
     (events, problems)
 }
 
-/// Reads one file whole; a missing one is `None` without a problem.
-fn text(directory: &Path, name: &str, problems: &mut Vec<RunProblem>) -> Option<String> {
-    let path = directory.join(name);
-    if !path.exists() {
-        return None;
+/// Why a file of the run was not opened; `missing` is said of one that is not there.
+fn unreadable(name: &str, missing: &str, error: &io::Error) -> RunProblem {
+    match error.kind() {
+        ErrorKind::NotFound => RunProblem::new(name, None, missing),
+        _ => RunProblem::new(name, None, format!("cannot be read: {error}")),
     }
-    problems.push(match fs::read(&path).map(String::from_utf8) {
+}
+
+/// Reads one file whole.
+fn text(
+    directory: &Path,
+    name: &str,
+    missing: &str,
+    problems: &mut Vec<RunProblem>,
+) -> Option<String> {
+    problems.push(match fs::read(directory.join(name)).map(String::from_utf8) {
         Ok(Ok(text)) => return Some(text),
         Ok(Err(error)) => {
             let end = error.utf8_error().valid_up_to();
             let line = String::from_utf8_lossy(&error.as_bytes()[..end]).lines().count();
             RunProblem::new(name, Some(line.max(1) as u64), "is not UTF-8: not read")
         }
-        Err(error) => RunProblem::new(name, None, format!("cannot be read: {error}")),
+        Err(error) => unreadable(name, missing, &error),
     });
     None
 }
@@ -252,40 +261,22 @@ fn samples(directory: &Path, problems: &mut Vec<RunProblem>) -> Vec<TrialSamples
 }
 
 fn manifest(directory: &Path, events: &[RunEvent], problems: &mut Vec<RunProblem>) -> Manifest {
-    if let Some(text) = text(directory, MANIFEST, problems) {
-        return salvage::manifest(&text, events, problems);
+    match text(directory, MANIFEST, "is missing: only events are shown", problems) {
+        Some(text) => salvage::manifest(&text, events, problems),
+        None => salvage::from_events(events),
     }
-    if !directory.join(MANIFEST).exists() {
-        problems.push(RunProblem::new(MANIFEST, None, "is missing: only events are shown"));
-    }
-    salvage::from_events(events)
 }
 
 fn environment(directory: &Path, problems: &mut Vec<RunProblem>) -> Option<Environment> {
-    let Some(text) = text(directory, ENVIRONMENT, problems) else {
-        if !directory.join(ENVIRONMENT).exists() {
-            problems.push(RunProblem::new(
-                ENVIRONMENT,
-                None,
-                "is missing: host facts are not known",
-            ));
-        }
-        return None;
-    };
+    let text = text(directory, ENVIRONMENT, "is missing: host facts are not known", problems)?;
     salvage::environment(&text, problems)
 }
 
 fn events(directory: &Path, problems: &mut Vec<RunProblem>) -> Vec<RunEvent> {
-    let path = directory.join(EVENTS);
-    let file = match File::open(&path) {
+    let file = match File::open(directory.join(EVENTS)) {
         Ok(file) => file,
         Err(error) => {
-            problems.push(match error.kind() {
-                ErrorKind::NotFound => {
-                    RunProblem::new(EVENTS, None, "is missing: there is no course of events")
-                }
-                _ => RunProblem::new(EVENTS, None, format!("cannot be read: {error}")),
-            });
+            problems.push(unreadable(EVENTS, "is missing: there is no course of events", &error));
             return Vec::new();
         }
     };

@@ -70,9 +70,9 @@ fn parse_lines(bytes: &[u8]) -> Result<Recorded, RecordingError> {
         _ => return Err(RecordingError::Empty),
     };
     let mut recorded = Recorded { settings, ..Recorded::default() };
-    let mut frames = Frames::default();
+    let mut before = None;
     for (at, line) in lines.filter(|(_, line)| !line.is_empty()) {
-        match frames.next(line) {
+        match frame(line, &mut before) {
             Ok(Some(frame)) => recorded.frames.push(frame),
             Ok(None) => {}
             Err(error) => {
@@ -102,32 +102,24 @@ fn head(line: &[u8]) -> Result<WatchSettings, RecordingError> {
     }
 }
 
-/// Reads frames, each from its line and the frame before.
-#[derive(Default)]
-struct Frames {
-    before: Option<Value>,
-}
-
-impl Frames {
-    /// The frame of a line; none where the line is about something else.
-    fn next(&mut self, line: &[u8]) -> Result<Option<WatchFrame>, String> {
-        let said = |error: serde_json::Error| error.to_string();
-        let mut line: Value = serde_json::from_slice(line).map_err(said)?;
-        let now = match line.get("type").and_then(Value::as_str) {
-            Some("interval") => line,
-            Some("change") => {
-                let before = self.before.take().ok_or("a change, and no frame before it")?;
-                let change = line.get_mut("change").ok_or("missing field `change`")?;
-                change::apply(before, change.take())?
-            }
-            Some(_) => return Ok(None),
-            None => return Err("missing field `type`".into()),
-        };
-        // Whole frames too are read from JSON values: one reader is compiled for a frame, not two.
-        let frame = WatchFrame::deserialize(&now).map_err(said)?;
-        self.before = Some(now);
-        Ok(Some(frame))
-    }
+/// The frame of a line, from that and the frame before, which it replaces; none where the line is about something else.
+fn frame(line: &[u8], before: &mut Option<Value>) -> Result<Option<WatchFrame>, String> {
+    let said = |error: serde_json::Error| error.to_string();
+    let mut line: Value = serde_json::from_slice(line).map_err(said)?;
+    let now = match line.get("type").and_then(Value::as_str) {
+        Some("interval") => line,
+        Some("change") => {
+            let old = before.take().ok_or("a change, and no frame before it")?;
+            let change = line.get_mut("change").ok_or("missing field `change`")?;
+            change::apply(old, change.take())?
+        }
+        Some(_) => return Ok(None),
+        None => return Err("missing field `type`".into()),
+    };
+    // Whole frames too are read from JSON values: one reader is compiled for a frame, not two.
+    let frame = WatchFrame::deserialize(&now).map_err(said)?;
+    *before = Some(now);
+    Ok(Some(frame))
 }
 
 #[cfg(test)]
