@@ -10,8 +10,6 @@ use rxpath_record::evidence::{ConntrackUse, CpuPackets};
 /// Packets of each CPU's receive softirq and backlog, by `softnet_stat`.
 pub fn packets_by_cpu(moved: &Moved) -> Vec<CpuPackets> {
     let prefix = format!("{}/softnet.cpu", PathSide::Machine);
-    // 32 bits that wrap.
-    let wrapped = |count: &i64| u64::from(*count as u32);
     let mut by_cpu: BTreeMap<u32, CpuPackets> = BTreeMap::new();
     for (name, count) in &moved.values {
         let Some((cpu, counter)) = name.strip_prefix(&prefix).and_then(|it| it.split_once('.'))
@@ -19,15 +17,15 @@ pub fn packets_by_cpu(moved: &Moved) -> Vec<CpuPackets> {
             continue;
         };
         let Ok(cpu) = cpu.parse() else { continue };
-        let of = |cpus: &mut BTreeMap<u32, CpuPackets>, set: &dyn Fn(&mut CpuPackets)| {
-            set(cpus.entry(cpu).or_insert_with(|| CpuPackets { cpu, ..CpuPackets::default() }));
+        let field: fn(&mut CpuPackets) -> &mut u64 = match counter {
+            "processed" => |row| &mut row.packets,
+            "dropped" => |row| &mut row.dropped_packets,
+            "time_squeeze" => |row| &mut row.squeezed_count,
+            _ => continue,
         };
-        match counter {
-            "processed" => of(&mut by_cpu, &|it| it.packets = wrapped(count)),
-            "dropped" => of(&mut by_cpu, &|it| it.dropped_packets = wrapped(count)),
-            "time_squeeze" => of(&mut by_cpu, &|it| it.squeezed_count = wrapped(count)),
-            _ => {}
-        }
+        let none = CpuPackets { cpu, ..CpuPackets::default() };
+        // 32 bits that wrap.
+        *field(by_cpu.entry(cpu).or_insert(none)) = u64::from(*count as u32);
     }
     by_cpu.into_values().collect()
 }

@@ -67,8 +67,6 @@ pub const UDP_SOCKETS: &str = "UDP sockets";
 pub struct Seen {
     /// For the diagnosis.
     pub evidence: WindowEvidence,
-    /// TCP's counters that moved, by name.
-    pub beside: BTreeMap<String, u64>,
     /// UDP sockets that were sampled.
     pub sockets_count: usize,
     /// Of these: those whose process could be found.
@@ -193,7 +191,6 @@ pub(crate) fn watch_with(
         sockets_count: sockets.len(),
         owned_count: sockets.keys().filter(|inode| owners.contains_key(inode)).count(),
         owners_count,
-        beside: evidence.tcp.iter().flat_map(|tcp| tcp.counters.clone()).into_map(),
         gaps: looks.gaps(&moved.gaps),
         probe_cost,
         began: window,

@@ -46,13 +46,9 @@ impl Witness {
 
     /// The same, each part only if it is allowed when its turn comes.
     pub fn start_while(allowed: &dyn Fn() -> Result<(), String>) -> Self {
-        Self {
-            account: allowed().and_then(|()| Account::start().map_err(told)),
-            locks: allowed().and_then(|()| Locks::start().map_err(told)),
-            begun: None,
-            begun_ns: monotonic_ns(),
-            waited: None,
-        }
+        let account = allowed().and_then(|()| Account::start().map_err(told));
+        let locks = allowed().and_then(|()| Locks::start().map_err(told));
+        Self { account, locks, begun: None, begun_ns: monotonic_ns(), waited: None }
     }
 
     /// Of locks alone.
@@ -69,10 +65,8 @@ impl Witness {
     /// Those that run.
     pub(crate) fn parts(&self) -> Vec<&dyn Probe> {
         let account = self.account.as_ref().ok().map(|account| account as &dyn Probe);
-        account
-            .into_iter()
-            .chain(self.locks.as_ref().ok().map(|locks| locks as &dyn Probe))
-            .collect()
+        let locks = self.locks.as_ref().ok().map(|locks| locks as &dyn Probe);
+        account.into_iter().chain(locks).collect()
     }
 
     /// The window begins.

@@ -39,7 +39,8 @@ fn up(links: &[NetworkLink]) -> Vec<&NetworkLink> {
 }
 
 fn filters(root: &Root, up: &[&NetworkLink]) -> impl Iterator<Item = String> {
-    [tc(up, qdiscs()), netfilter(root, up), bridge(root, up)].into_iter().flatten()
+    let qdiscs = Netlink::route().and_then(|mut route| route.qdiscs());
+    [tc(up, qdiscs), netfilter(root, up), bridge(root, up)].into_iter().flatten()
 }
 
 /// Names of devices in a text; `None` where there is no device.
@@ -98,10 +99,6 @@ fn xdp(links: &[&NetworkLink]) -> Option<String> {
     let uncounted = |link: &&NetworkLink| !link.xdp.is_empty() && !counted(link);
     let names = joined(links.iter().copied().filter(uncounted))?;
     Some(format!("{}: no counter that is read has it", xdp_program(&names)))
-}
-
-fn qdiscs() -> Result<Vec<DeviceQdisc>, HostError> {
-    Netlink::route().and_then(|mut route| route.qdiscs())
 }
 
 fn tc(links: &[&NetworkLink], qdiscs: Result<Vec<DeviceQdisc>, HostError>) -> Option<String> {

@@ -30,7 +30,7 @@ impl Socket {
     }
 
     /// What it dropped between its first look and its last.
-    pub(super) fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.drops[1].wrapping_sub(self.drops[0]).into()
     }
 

@@ -33,14 +33,10 @@ impl<'a> Rates<'a> {
         // 32 bits that wrap, each CPU for itself.
         let steps: Vec<u64> = steps.map(|by| u64::from(by as u32)).collect();
         if steps.is_empty() {
-            return self.gap("softnet");
+            let why = self.now.gaps.get("softnet");
+            return Fact::absent(why.map_or("this kernel does not count it", String::as_str));
         }
         Fact::ok(steps.iter().sum::<u64>() as f64 / self.window_s)
-    }
-
-    fn gap<T>(&self, source: &str) -> Fact<T> {
-        let why = self.now.gaps.get(source).map_or("this kernel does not count it", String::as_str);
-        Fact::absent(why)
     }
 }
 

@@ -217,7 +217,8 @@ impl SocketSamples {
         let mut ranked: Vec<(&u32, &Seen)> = self.interesting().collect();
         ranked.sort_by(|(inode_a, a), (inode_b, b)| {
             let fuller = b.filled_ratio().total_cmp(&a.filled_ratio());
-            b.dropped().cmp(&a.dropped()).then(fuller).then(inode_a.cmp(inode_b))
+            let drops = b.memory.dropped().cmp(&a.memory.dropped());
+            drops.then(fuller).then(inode_a.cmp(inode_b))
         });
         ranked.into_iter().take(ROWS).map(|(inode, _)| *inode).collect()
     }
@@ -234,11 +235,6 @@ impl SocketSamples {
 }
 
 impl Seen {
-    /// Packets in the window.
-    fn dropped(&self) -> u32 {
-        self.memory.drops[1].wrapping_sub(self.memory.drops[0])
-    }
-
     /// The largest filling as a share of the limit.
     fn filled_ratio(&self) -> f64 {
         if self.limit == 0 { 0.0 } else { self.queued_max as f64 / self.limit as f64 }

@@ -16,7 +16,7 @@ impl SocketSamples {
             queued: socket.queued,
             queued_max: socket.queued_max,
             limit: socket.limit,
-            drops_pps: f64::from(socket.dropped()) / window_s,
+            drops_pps: socket.memory.dropped() as f64 / window_s,
             drops_total: socket.memory.drops[1].into(),
             processes: owners.named(*inode),
             processes_gap: owners.gap(*inode),

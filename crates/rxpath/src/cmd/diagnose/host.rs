@@ -78,10 +78,11 @@ pub(super) fn run(ask: &DiagnoseCommand) -> Outcome {
             .map(|one| one.because("the kernel counts UDP and TCP by namespace, not by process")),
     );
     let settings = Settings { duration_s: window.duration_s, port, scope: &ask.scope, probes };
+    let tcp = seen.evidence.tcp.as_ref();
     let result = Judged {
         verdict,
+        tcp_counters: tcp.map(|tcp| tcp.counters.clone()).unwrap_or_default(),
         evidence_read: seen.evidence,
-        tcp_counters: seen.beside,
         probe_cost: seen.probe_cost,
         window,
     };
