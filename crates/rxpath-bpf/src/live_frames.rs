@@ -120,16 +120,13 @@ impl LiveFrames {
         let head_bytes = sender.flows.first().map_or(0, |flow| flow.head.len());
         let FrameSchedule { step_ns, step_fraction, rate, first_ns, first_fraction } =
             sender.schedule;
-        let mut constants = Vec::new();
-        for word in [step_ns, step_fraction, rate, first_ns, first_fraction] {
-            constants.extend(word.to_ne_bytes());
-        }
+        let times = [step_ns, step_fraction, rate, first_ns, first_fraction];
+        let mut constants: Vec<u8> = times.into_iter().flat_map(u64::to_ne_bytes).collect();
         let flows = sender.flows.len() as u32;
         let has_header = u32::from(sender.has_header);
         let tid = nix::unistd::gettid().as_raw() as u32;
-        for word in [sender.ifindex, flows, sender.batch, head_bytes as u32, has_header, tid] {
-            constants.extend(word.to_ne_bytes());
-        }
+        let numbers = [sender.ifindex, flows, sender.batch, head_bytes as u32, has_header, tid];
+        constants.extend(numbers.into_iter().flat_map(u32::to_ne_bytes));
         let mut loaded = Loaded::load(&SPEC, &constants, &[("flows", flows.max(1))])?;
         loaded.attach()?;
         for (index, flow) in (0u32..).zip(sender.flows) {

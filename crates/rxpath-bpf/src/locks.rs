@@ -129,11 +129,7 @@ impl Locks {
             clear(&self.loaded, map)?;
         }
         forget_lost(&self.loaded)?;
-        let attached = self.loaded.attach();
-        if attached.is_err() {
-            self.detach();
-        }
-        attached
+        self.loaded.attach().inspect_err(|_| self.detach())
     }
 
     /// Takes the programs from their places. They stay loaded.

@@ -19,7 +19,7 @@ use crate::probe::Probe;
 pub use crate::turns::Pace;
 use crate::turns::{Around, PacketHooks, TurnStep};
 use ports::PortPackets;
-use read_hook::{ReadHook, Unread};
+use read_hook::ReadHook;
 use row::{add_row, lost, outlier};
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -327,7 +327,7 @@ impl Stages {
         }
         let unread = read_hook::storages(&self.loaded)?;
         stages[1].unread_count = unread.iter().map(|socket| socket.packets).sum();
-        let oldest_ns = unread.iter().filter_map(Unread::oldest_ns).min();
+        let oldest_ns = unread.iter().filter_map(|socket| socket.oldest_ns).min();
         stages[1].longest_unread_ns = oldest_ns.map_or(0, |ns| monotonic_ns().saturating_sub(ns));
         for stage in &mut stages {
             stage.outliers.sort_few_by_key(|outlier| std::cmp::Reverse(outlier.latency_ns));

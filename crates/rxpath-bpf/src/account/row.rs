@@ -238,19 +238,16 @@ pub struct Culprit {
 }
 
 impl Culprit {
-    fn minus(&self, ns: u64, polls: u64, packets: u64) -> Self {
-        Self {
-            ns: self.ns.saturating_sub(ns),
-            polls: self.polls.saturating_sub(polls),
-            packets: self.packets.saturating_sub(packets),
-            ..self.clone()
-        }
-    }
-
     /// What was added since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: Option<&Self>) -> Self {
-        earlier.map_or_else(|| self.clone(), |e| self.minus(e.ns, e.polls, e.packets))
+        let less = |part: fn(&Self) -> u64| part(self).saturating_sub(earlier.map_or(0, part));
+        Self {
+            ns: less(|it| it.ns),
+            polls: less(|it| it.polls),
+            packets: less(|it| it.packets),
+            ..self.clone()
+        }
     }
 }
 

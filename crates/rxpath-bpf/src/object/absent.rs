@@ -58,7 +58,7 @@ never! {
     name(&self) -> &'static str;
     programs(&self) -> &[ProgramState];
     links(&self) -> Result<Vec<(&'static str, OwnedFd)>, HostError>;
-    run_on(&self, _program: &str, _cpu: u32) -> Result<u32, HostError>;
+    run_on(&self, _program: &str, _cpu: u32) -> Result<(), HostError>;
     iterate(&self, _program: &str, _map: Option<&str>) -> Result<Vec<u8>, HostError>;
     each(&self, _map: &str, _give: Give<'_>) -> Result<(), HostError>;
     entries(&self, _map: &str) -> Result<Vec<MapEntry>, HostError>;

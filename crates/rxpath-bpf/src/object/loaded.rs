@@ -184,17 +184,17 @@ impl Loaded {
         links.map_err(|e| HostError::kernel("use a link again", e.raw_os_error().unwrap_or(0)))
     }
 
-    /// Runs a program once on a CPU, in an interrupt of that CPU, and gives what it returned.
+    /// Runs a program once on a CPU, in an interrupt of that CPU.
     ///
     /// **Errors** `Kernel` with `ENXIO` for a CPU that is offline.
-    pub fn run_on(&self, program: &str, cpu: u32) -> Result<u32, HostError> {
+    pub fn run_on(&self, program: &str, cpu: u32) -> Result<(), HostError> {
         let found = named(&self.object, program).ok_or_else(|| self.no_such(program))?;
         let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
         let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-        let output = found
+        found
             .test_run(input)
-            .map_err(|_| HostError::kernel(format!("run {program} on CPU {cpu}"), errno()))?;
-        Ok(output.return_value)
+            .map(drop)
+            .map_err(|_| HostError::kernel(format!("run {program} on CPU {cpu}"), errno()))
     }
 
     /// Runs an XDP program for `frames` copies of a frame that came in by a device, which leave as the program says;

@@ -29,15 +29,8 @@ const LAST_LOOK: Duration = Duration::from_secs(1);
 pub struct Unread {
     /// Packets.
     pub packets: u64,
-    /// Since when the oldest waits, CLOCK_MONOTONIC; 0 when none does.
-    since_ns: u64,
-}
-
-impl Unread {
-    /// Since when the oldest waits, CLOCK_MONOTONIC.
-    pub fn oldest_ns(&self) -> Option<u64> {
-        (self.since_ns > 0).then_some(self.since_ns)
-    }
+    /// Since when the oldest waits, CLOCK_MONOTONIC; none when none does.
+    pub oldest_ns: Option<u64>,
 }
 
 /// One for each socket that has a storage.
@@ -46,7 +39,7 @@ pub fn storages(loaded: &Loaded) -> Result<Vec<Unread>, HostError> {
     // `struct unread`.
     let one = |bytes: &[u8]| {
         let mut f = Fields::of(bytes);
-        Unread { packets: f.u64(), since_ns: f.u64() }
+        Unread { packets: f.u64(), oldest_ns: Some(f.u64()).filter(|ns| *ns > 0) }
     };
     Ok(bytes.chunks_exact(16).map(one).collect())
 }
@@ -90,7 +83,7 @@ impl ReadHook {
         self.look = Some((now + after, after));
         // Without the iterator the hook stays: this costs time, but results are correct.
         let Ok(storages) = storages(loaded) else { return };
-        if storages.iter().all(|socket| socket.oldest_ns().is_none()) {
+        if storages.iter().all(|socket| socket.oldest_ns.is_none()) {
             self.detach(loaded);
         }
     }
