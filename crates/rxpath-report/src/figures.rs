@@ -58,10 +58,7 @@ fn roof(values: impl Iterator<Item = f64>) -> f64 {
 /// The interval of a median as text, or why there is none.
 pub(crate) fn interval_text(metric: &str, interval: Option<[f64; 2]>) -> String {
     match interval {
-        Some([low, high]) => {
-            let words = |value| crate::number::metric(metric, value);
-            format!("95 % interval {} … {}", words(low), words(high))
-        }
+        Some(ends) => format!("95 % interval {}", crate::number::between(metric, ends)),
         None => "too few trials for an interval".into(),
     }
 }

@@ -17,7 +17,9 @@ pub fn markdown(run: &Run) -> String {
         "" => writeln!(out, "# {}\n", text(run.title())),
         question => writeln!(out, "# {}: {}\n", text(run.title()), text(question)),
     };
-    problems(run, &mut out);
+    for problem in &run.problems {
+        let _ = writeln!(out, "> **Incomplete:** {}\n", text(problem));
+    }
     if !manifest.headline.is_empty() {
         let _ = writeln!(out, "**{}**\n", text(&manifest.headline));
     }
@@ -53,12 +55,6 @@ pub fn markdown(run: &Run) -> String {
     out
 }
 
-fn problems(run: &Run, out: &mut String) {
-    for problem in &run.problems {
-        let _ = writeln!(out, "> **Incomplete:** {}\n", text(problem));
-    }
-}
-
 fn variants(manifest: &Manifest) -> Table {
     let main = manifest.main_metric.as_str();
     let heading = match main {
@@ -84,12 +80,7 @@ fn variants(manifest: &Manifest) -> Table {
             }
             (None, None) => "–".into(),
         };
-        let interval = match interval {
-            Some([low, high]) => {
-                format!("{} … {}", number::metric(main, low), number::metric(main, high))
-            }
-            None => "–".into(),
-        };
+        let interval = interval.map_or_else(|| "–".into(), |ends| number::between(main, ends));
         let trials = variant.trials_count.to_string();
         table.rows.push(vec![variant.name.clone(), delivered, interval, loss, trials, limit]);
     }

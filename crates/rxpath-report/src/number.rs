@@ -100,6 +100,11 @@ pub(crate) fn metric(name: &str, value: f64) -> String {
     }
 }
 
+/// From one value of a metric to another.
+pub(crate) fn between(name: &str, [low, high]: [f64; 2]) -> String {
+    format!("{} … {}", metric(name, low), metric(name, high))
+}
+
 /// The largest unit in which the rounded value is at least 1; zero has the base unit, the smallest unit takes the rest.
 fn scaled(value: f64, units: &[(&str, f64)]) -> String {
     if !value.is_finite() {

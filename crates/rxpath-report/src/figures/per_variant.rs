@@ -114,9 +114,7 @@ fn throughput_table(rows: &[(&VariantSummary, &Metric)], main: &str) -> Table {
             variant.name.clone(),
             variant.trials_count.to_string(),
             number::metric(main, metric.median),
-            metric.interval.map_or("too few trials".into(), |[low, high]| {
-                format!("{} … {}", number::metric(main, low), number::metric(main, high))
-            }),
+            metric.interval.map_or("too few trials".into(), |ends| number::between(main, ends)),
             number::metric(main, metric.min),
             number::metric(main, metric.max),
             other("offered_pps"),

@@ -9,17 +9,17 @@ use crate::prelude::*;
 
 /// The section: nothing when no trial was watched.
 pub(super) fn section(run: &Run) -> Option<Section> {
-    let mut sums: BTreeMap<(&str, &str, &str, &str, &str), u64> = BTreeMap::new();
+    let mut sums: BTreeMap<[&String; 5], u64> = BTreeMap::new();
     let trials = run.manifest.trials.iter().filter(|trial| trial.void.is_none());
     for trial in trials {
         for reason in &trial.ledger.reasons {
-            *sums.entry(key(&trial.variant, reason)).or_default() += reason.packets;
+            let DropReason { side, reason: why, place, device, packets, .. } = reason;
+            *sums.entry([&trial.variant, side, why, place, device]).or_default() += packets;
         }
     }
     let mut rows = Table::new("variant | side | reason | function | device | #packets");
-    for ((variant, side, reason, place, device), packets) in sums {
-        let words = [variant, side, reason, place, device].map(str::to_owned);
-        rows.rows.push(words.into_iter().chain([grouped(packets)]).collect());
+    for (words, packets) in sums {
+        rows.rows.push(words.map(String::clone).into_iter().chain([grouped(packets)]).collect());
     }
     (!rows.rows.is_empty()).then(|| Section {
         id: "reasons",
@@ -28,11 +28,4 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                buffer that GSO or GRO filled with several datagrams is one packet here.",
         body: html! { (table(&rows, "Drops by reason")) },
     })
-}
-
-fn key<'r>(
-    variant: &'r str,
-    reason: &'r DropReason,
-) -> (&'r str, &'r str, &'r str, &'r str, &'r str) {
-    (variant, &reason.side, &reason.reason, &reason.place, &reason.device)
 }
