@@ -6,7 +6,7 @@ use rxpath_record::ledger::Balance;
 use rxpath_record::manifest::Manifest;
 use rxpath_record::metric::loss_text;
 
-use crate::page::hosts;
+use crate::page::{hosts, stolen};
 use crate::prelude::*;
 
 /// Headline, variants, gains and ledger as Markdown tables.
@@ -38,7 +38,7 @@ pub fn markdown(run: &Run) -> String {
         hosts::rates(run),
         gains(manifest),
         ledger(run),
-        stolen(run),
+        stolen::victims(&run.shown_with(|trial| trial.stolen.as_ref())),
     ];
     let tables: Vec<String> = tables.iter().filter(|it| !it.rows.is_empty()).map(table).collect();
     out += &tables.join("\n");
@@ -67,8 +67,8 @@ fn variants(manifest: &Manifest) -> Table {
     for variant in &manifest.variants {
         let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
         let loss = loss_text(median, |ratio| number::metric("loss_ratio", ratio));
-        let delivered = median(main).map(|rate| number::metric(main, rate));
-        let [delivered, loss] = [delivered, loss].map(|it| it.unwrap_or_else(|| "–".into()));
+        let loss = loss.unwrap_or_else(|| "–".into());
+        let delivered = number::median(variant, main);
         let interval = variant.metrics.get(main).and_then(|m| m.interval);
         let limit = match (&variant.not_available, &variant.verdict) {
             (Some(why), _) => format!("not available: {why}"),
@@ -135,14 +135,6 @@ fn ledger(run: &Run) -> Table {
     table
 }
 
-/// The CPU time that the victims asked for and got.
-fn stolen(run: &Run) -> Table {
-    let shown = run.shown().into_iter();
-    let rows: Vec<_> =
-        shown.filter_map(|(variant, trial)| Some((variant, trial.stolen.as_ref()?))).collect();
-    crate::page::stolen::victims(&rows)
-}
-
 /// A table of the page as Markdown.
 pub(crate) fn table(table: &Table) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
@@ -175,12 +167,7 @@ fn text(raw: &str) -> String {
 /// An inline code span that no backtick inside can end.
 fn code(raw: &str) -> String {
     let clean: String = raw.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let mut longest = 0;
-    let mut current = 0;
-    for c in clean.chars() {
-        current = if c == '`' { current + 1 } else { 0 };
-        longest = longest.max(current);
-    }
+    let longest = clean.split(|c: char| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let pad = if longest > 0 { " " } else { "" };
     format!("{fence}{pad}{clean}{pad}{fence}")

@@ -2,6 +2,7 @@
 
 pub(crate) use rxpath_core::number::{grouped as count, plain};
 use rxpath_record::ledger::Drop;
+use rxpath_record::manifest::VariantSummary;
 use rxpath_record::metric::unit;
 
 /// A point in time to the second: an RFC 3339 text without its fraction.
@@ -98,6 +99,11 @@ pub(crate) fn metric(name: &str, value: f64) -> String {
     } else {
         plain(value)
     }
+}
+
+/// The median of a variant's metric; `–` where it has none.
+pub(crate) fn median(variant: &VariantSummary, name: &str) -> String {
+    variant.metrics.get(name).map_or_else(|| "–".into(), |of| metric(name, of.median))
 }
 
 /// From one value of a metric to another.

@@ -106,6 +106,11 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
+    /// The nth of several: in the colour and with the dashes of its number.
+    pub(crate) fn nth(points: Vec<(f64, f64)>, n: usize, width: f64) -> Self {
+        Self { points, colour: COLOURS[n % 8], width, dash: DASHES[n % 8], fill: false }
+    }
+
     /// A horizontal bar from one x to another.
     pub(crate) fn bar((from, to): (f64, f64), y: f64, colour: &'static str, width: f64) -> Self {
         Self { points: vec![(from, y), (to, y)], colour, width, ..Self::default() }

@@ -69,4 +69,13 @@ impl Run {
         let variants = self.manifest.variants.iter();
         variants.filter_map(|v| self.typical_trial(&v.name).map(|t| (v, t))).collect()
     }
+
+    /// The same, each with a part of that trial; without those whose trial lacks it.
+    pub(crate) fn shown_with<T>(
+        &self,
+        part: impl Fn(&Trial) -> Option<&T>,
+    ) -> Vec<(&VariantSummary, &T)> {
+        let shown = self.shown().into_iter();
+        shown.filter_map(|(variant, trial)| Some((variant, part(trial)?))).collect()
+    }
 }

@@ -102,13 +102,8 @@ pub(super) fn queues(run: &Run) -> Option<Figure> {
         let limit = shown.trial.evidence.sockets.iter().map(|s| s.rcvbuf_bytes).max();
         let limit = limit.filter(|bytes| *bytes > 0).map(|bytes| bytes as f64);
         let top = roof(shown.series.iter().flat_map(|s| &s.points).map(|(_, v)| *v).chain(limit));
-        let curves = shown.series.iter().enumerate().map(|(n, series)| Curve {
-            points: series.points.clone(),
-            colour: COLOURS[n % 8],
-            width: 1.8,
-            dash: DASHES[n % 8],
-            fill: false,
-        });
+        let numbered = shown.series.iter().enumerate();
+        let curves = numbered.map(|(n, series)| Curve::nth(series.points.clone(), n, 1.8));
         let y = Axis::bytes(top, "bytes queued");
         let mut panel = panel(shown, ("queue", at), curves.collect(), y);
         panel.wide.marks.extend(limit.map(|at| Mark { at, vertical: false, dash: "1 3" }));

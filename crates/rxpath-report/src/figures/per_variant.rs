@@ -107,9 +107,6 @@ fn throughput_table(rows: &[(&VariantSummary, &Metric)], main: &str) -> Table {
         metric::verb(main)
     ));
     for (variant, metric) in rows {
-        let other = |name: &str| {
-            variant.metrics.get(name).map_or("–".into(), |m| number::metric(name, m.median))
-        };
         table.rows.push(vec![
             variant.name.clone(),
             variant.trials_count.to_string(),
@@ -117,8 +114,8 @@ fn throughput_table(rows: &[(&VariantSummary, &Metric)], main: &str) -> Table {
             metric.interval.map_or("too few trials".into(), |ends| number::between(main, ends)),
             number::metric(main, metric.min),
             number::metric(main, metric.max),
-            other("offered_pps"),
-            other("loss_ratio"),
+            number::median(variant, "offered_pps"),
+            number::median(variant, "loss_ratio"),
         ]);
     }
     table

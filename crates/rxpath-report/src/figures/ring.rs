@@ -114,13 +114,7 @@ fn model(samples: &TrialSamples, capacity: u64) -> Option<(Vec<Option<f64>>, (f6
 fn panel(ring: &Ring, at: usize) -> Panel {
     let end = ring.points.last().map_or(1e-3, |(at, _)| at.max(1e-3));
     let fits = ring.capacity as f64;
-    let curve = |points: Vec<(f64, f64)>, n: usize| Curve {
-        points,
-        colour: COLOURS[n],
-        width: 1.6,
-        dash: DASHES[n],
-        fill: n == 0,
-    };
+    let curve = |points, n: usize| Curve { fill: n == 0, ..Curve::nth(points, n, 1.6) };
     let top = roof(ring.points.iter().map(|(_, packets)| *packets).chain([fits]));
     let x = Axis::to(end, "seconds of the window", number::plain);
     let y = Axis::to(top, "packets", number::plain);

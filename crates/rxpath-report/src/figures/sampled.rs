@@ -138,13 +138,7 @@ fn away(samples: &TrialSamples, second: &impl Fn(i64) -> f64) -> Vec<(f64, f64)>
 
 fn panel(stack: &Stack, at: usize) -> Panel {
     let top = roof(stack.layers[2].iter().map(|(_, bytes)| *bytes));
-    let curve = |n: usize| Curve {
-        points: stack.layers[n].clone(),
-        colour: COLOURS[n],
-        width: 1.6,
-        dash: DASHES[n],
-        fill: true,
-    };
+    let curve = |n: usize| Curve { fill: true, ..Curve::nth(stack.layers[n].clone(), n, 1.6) };
     let x = Axis::to(stack.end_s.max(1e-3), "seconds of the window", number::plain);
     let mut panel = Panel::over_time(("sampled", at), &stack.variant, x, Axis::bytes(top, "bytes"));
     // From the top down, so that each lower layer covers the part that is its own.

@@ -142,10 +142,7 @@ fn table(swept: &Swept<'_>, metrics: &[String]) -> Table {
         metrics.iter().map(|name| format!("#{}, median", words::metric(name))).collect();
     let mut table = Table::new(&format!("#{} | {}", swept.key, heads.join(" | ")));
     table.rows.extend(swept.points.iter().map(|(at, variant)| {
-        let of = |name: &String| {
-            let metric = variant.metrics.get(name);
-            metric.map_or("–".into(), |it| number::metric(name, it.median))
-        };
+        let of = |name: &String| number::median(variant, name);
         std::iter::once(number::short(*at)).chain(metrics.iter().map(of)).collect()
     }));
     table

@@ -88,14 +88,10 @@ fn water(row: &Row, offered: f64) -> Markup {
     let (before, gone) = (share(row.enters), share(row.leaves));
     let after = before - gone;
     let seen = if gone > 0.0 { gone.max(0.9) } else { 0.0 };
+    let (right, drifted, far) = (after + seen, after + DRIFT, after + DRIFT + seen);
     let branch = format!(
-        "M{after:.2},0 C{after:.2},22 {:.2},18 {:.2},40 L{:.2},40 C{:.2},18 {:.2},22 {:.2},0 Z",
-        after + DRIFT,
-        after + DRIFT,
-        after + DRIFT + seen,
-        after + DRIFT + seen,
-        after + seen,
-        after + seen,
+        "M{after:.2},0 C{after:.2},22 {drifted:.2},18 {drifted:.2},40 \
+         L{far:.2},40 C{far:.2},18 {right:.2},22 {right:.2},0 Z"
     );
     let colour = match &row.kind {
         Kind::Lost(drop) => drop.place.words().part,

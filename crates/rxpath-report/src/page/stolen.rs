@@ -13,9 +13,7 @@ type Row<'r> = (&'r VariantSummary, &'r StolenCpuTime);
 
 /// The section: nothing when nobody asked who paid.
 pub(super) fn section(run: &Run) -> Option<Section> {
-    let shown = run.shown().into_iter();
-    let rows: Vec<Row<'_>> =
-        shown.filter_map(|(variant, trial)| Some((variant, trial.stolen.as_ref()?))).collect();
+    let rows = run.shown_with(|trial| trial.stolen.as_ref());
     let (_, first) = rows.first()?;
     Some(Section {
         id: "stolen",
@@ -114,11 +112,7 @@ fn costs(rows: &[Row<'_>]) -> Table {
     let heads = COSTS.map(|(_, head)| head).join(" | ");
     let mut table = Table::new(&format!("variant | {heads}"));
     for (variant, _) in rows {
-        let cell = |name: &str| {
-            let found = variant.metrics.get(name);
-            found.map_or("–".to_owned(), |metric| number::metric(name, metric.median))
-        };
-        let cells = COSTS.iter().map(|(name, _)| cell(name));
+        let cells = COSTS.iter().map(|(name, _)| number::median(variant, name));
         if COSTS.iter().any(|(name, _)| variant.metrics.contains_key(*name)) {
             table.rows.push(std::iter::once(variant.name.clone()).chain(cells).collect());
         }

@@ -15,9 +15,7 @@ const MOST_NAPIS: usize = 12;
 
 /// The section: nothing when nothing was traced.
 pub(super) fn section(run: &Run) -> Option<Section> {
-    let shown = run.shown().into_iter();
-    let rows: Vec<Row<'_>> =
-        shown.filter_map(|(variant, trial)| Some((variant, trial.traced.as_ref()?))).collect();
+    let rows = run.shown_with(|trial| trial.traced.as_ref());
     let (_, first) = rows.first()?;
     Some(Section {
         id: "traced",
