@@ -154,7 +154,7 @@ impl SocketQueues {
         let looker = std::thread::Builder::new()
             .name("rxpath-queues".into())
             .spawn(move || look(&links, place, &told))
-            .map_err(|e| HostError::kernel("start a thread", e.raw_os_error().unwrap_or(0)))?;
+            .map_err(|e| HostError::os("start a thread", &e))?;
         Ok(Self { loaded, looker: Some(looker), shared })
     }
 

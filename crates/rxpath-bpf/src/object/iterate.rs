@@ -11,7 +11,6 @@ use rxpath_host::HostError;
 /// **Source** kernel/bpf/bpf_iter.c `bpf_iter_new_fd`; fs/proc/proc_net.c `bpf_iter_init_seq_net`.
 pub fn read_iterator(link: BorrowedFd<'_>) -> Result<Vec<u8>, HostError> {
     let what = "run an iterator over sockets";
-    let errno = |e: &std::io::Error| e.raw_os_error().unwrap_or(libc::EIO);
     // SAFETY: takes a number, touches no memory of ours; the descriptor it gives has no other owner.
     let fd = unsafe { libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
     if fd < 0 {
@@ -26,8 +25,8 @@ pub fn read_iterator(link: BorrowedFd<'_>) -> Result<Vec<u8>, HostError> {
             Ok(0) => return Ok(written),
             Ok(count) => written.extend_from_slice(&part[..count]),
             // A walk that takes long gives way now and then.
-            Err(e) if matches!(errno(&e), libc::EAGAIN | libc::EINTR) => {}
-            Err(e) => return Err(HostError::kernel(what, errno(&e))),
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {}
+            Err(e) => return Err(HostError::os(what, &e)),
         }
     }
 }

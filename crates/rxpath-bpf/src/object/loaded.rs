@@ -181,7 +181,7 @@ impl Loaded {
         let own =
             |(name, link): &(&'static str, Link)| Ok((*name, link.as_fd().try_clone_to_owned()?));
         let links: Result<Vec<_>, std::io::Error> = self.links.iter().map(own).collect();
-        links.map_err(|e| HostError::kernel("use a link again", e.raw_os_error().unwrap_or(0)))
+        links.map_err(|e| HostError::os("use a link again", &e))
     }
 
     /// Runs a program once on a CPU, in an interrupt of that CPU.
@@ -190,11 +190,10 @@ impl Loaded {
     pub fn run_on(&self, program: &str, cpu: u32) -> Result<(), HostError> {
         let found = named(&self.object, program).ok_or_else(|| self.no_such(program))?;
         let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
-        let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
         found
             .test_run(input)
             .map(drop)
-            .map_err(|_| HostError::kernel(format!("run {program} on CPU {cpu}"), errno()))
+            .map_err(|_| HostError::last_os(format!("run {program} on CPU {cpu}")))
     }
 
     /// Runs an XDP program for `frames` copies of a frame that came in by a device, which leave as the program says;

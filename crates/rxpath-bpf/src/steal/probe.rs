@@ -68,9 +68,8 @@ fn on_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
 ) -> Result<T, HostError> {
-    let begun = std::thread::Builder::new().name(name.into()).spawn(work).map_err(|e| {
-        HostError::kernel("start the victim's thread", e.raw_os_error().unwrap_or(libc::EAGAIN))
-    })?;
+    let begun = std::thread::Builder::new().name(name.into()).spawn(work);
+    let begun = begun.map_err(|e| HostError::os("start the victim's thread", &e))?;
     begun.join().map_err(|_| HostError::kernel("run the victim's thread", libc::EINTR))?
 }
 

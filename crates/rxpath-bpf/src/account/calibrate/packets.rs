@@ -45,6 +45,5 @@ pub(super) fn prepare((cpu, other): (u32, u32)) -> Result<Act, HostError> {
 }
 
 fn failed(what: &str, error: &std::io::Error) -> HostError {
-    let errno = error.raw_os_error().unwrap_or(libc::EIO);
-    HostError::kernel(format!("{what} a calibration socket"), errno)
+    HostError::os(format!("{what} a calibration socket"), error)
 }

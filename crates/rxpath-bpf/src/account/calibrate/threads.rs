@@ -12,10 +12,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Starts a thread.
 pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, HostError> {
-    Builder::new().spawn(work).map_err(|e| {
-        let errno = e.raw_os_error().unwrap_or(libc::EAGAIN);
-        HostError::kernel("start a thread of the calibration", errno)
-    })
+    let begun = Builder::new().spawn(work);
+    begun.map_err(|e| HostError::os("start a thread of the calibration", &e))
 }
 
 /// Runs `work` on a thread that is pinned to `cpu`. One that gets its CPU too late is left to itself, and ends by itself.
