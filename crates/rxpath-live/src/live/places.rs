@@ -40,9 +40,9 @@ pub(crate) const PLACES: [(Place, &[&str]); 8] = [
 /// Of these the ones that do not tell UDP from other protocols.
 const ANY_PROTOCOL: [Place; 4] = [Place::Ip, Place::Routing, Place::ReversePath, Place::Fragments];
 
-/// What IP took in.
 /// How the name of what a driver counts for XDP ends.
 pub(crate) const XDP_DROPS: &str = "drops of XDP";
+/// What IP took in.
 pub(crate) const RECEIVED: [&str; 2] = ["Ip.InReceives", "Ip6.InReceives"];
 /// Where what IP took in goes to when no filter drops it: up, on to another host, into a whole packet, or into a counter
 /// of IP's own. A fragment ends where it is taken up, and the whole packet goes on in its stead.
