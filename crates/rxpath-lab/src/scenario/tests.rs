@@ -411,6 +411,7 @@ fn the_example_of_the_guide_is_a_scenario() {
 fn any_setting_of_a_namespace_can_be_set() {
     let text = r#"
         question = "?"
+        lab.sysctl_rx.net.ipv4.ip_forward = true
         tune.receiver."{dev}/features/rx-gro" = "off"
         [[variant]]
         name = "a"
@@ -429,6 +430,7 @@ fn any_setting_of_a_namespace_can_be_set() {
         let all = made.variants[at].tune.receiver.iter();
         all.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
     };
+    assert_eq!(made.variants[0].lab.sysctl_rx["net.ipv4.ip_forward"], "1");
     assert_eq!(names(0), ["{dev}/features/rx-gro=off"]);
     let all = ["net.ipv4.tcp_rmem=4096 8192 16384", "{dev}/features/rx-gro=on", "{dev}/threaded=1"];
     assert_eq!(names(1), all);
