@@ -134,7 +134,7 @@ pub enum HostAsk {
         /// Whether to end them.
         end: bool,
     },
-    /// Removes the copy of another build: whether it was still there, true or false.
+    /// Removes the copy of another build: whether it did, true or false.
     RemoveCopy {
         /// Its hash.
         hash: String,

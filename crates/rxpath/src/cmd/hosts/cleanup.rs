@@ -126,7 +126,7 @@ impl CleanupHosts {
                     Leftover::Unread(unread) => host.unread = Some(unread.text()),
                     Leftover::Copy { hash, bytes } => {
                         let ask = HostAsk::RemoveCopy { hash: hash.clone() };
-                        // Another host that shares the directory may have been faster.
+                        // Another host that shares the directory may have been faster, or a transfer into it may have begun.
                         if self.dry_run || client.ask::<bool>(ask, PROMPT)? {
                             host.copies_bytes += bytes;
                             host.copies.push(hash);
