@@ -165,8 +165,9 @@ fn is_file_name(part: &str) -> bool {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Sysctl { key } if key.contains('/') => write!(f, "/proc/sys/{key}"),
-            Self::Sysctl { key } => f.write_str(key),
+            Self::Sysctl { key } if key.contains('.') && !key.contains('/') => f.write_str(key),
+            // A dotted name of one part would be none.
+            Self::Sysctl { key } => write!(f, "/proc/sys/{key}"),
             Self::Sysfs { path } => write!(f, "{}", path.display()),
             Self::Attr { dev, attr } => write!(f, "{dev}/{attr}"),
             Self::Group { dev, group } => write!(f, "{dev}/{}", group.name()),

@@ -3,8 +3,9 @@
 use super::*;
 use proptest::prelude::*;
 
-const KNOBS: [&str; 15] = [
+const KNOBS: [&str; 16] = [
     "net.core.rmem_max",
+    "/proc/sys/one",
     "/proc/sys/net/ipv4/conf/eth0.1/rp_filter",
     "/sys/devices/system/cpu/smt/control",
     "eth0/napi_defer_hard_irqs",
