@@ -31,6 +31,7 @@ fn a_buffer_that_is_too_small_is_found_between_hosts() {
             .args(["tune", "auto", "--json", "--change-hosts", "--budget", "60s", "--out"])
             .args([path("runs"), "--scenario".into(), path("s.toml"), "--hosts".into()])
             .arg(path("lab.toml"))
+            .args(["--set", "trials.ramp=20ms", "--set", "trials.measure=100ms"])
             .args(["--settings", "larger receive buffer"]);
         said(&mut command)
     };
