@@ -22,7 +22,7 @@ pub fn write(path: &Path, page: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what exporters left beside the file that were killed while they wrote. A page is written in milliseconds, so what is
+/// Removes what exporters left next to the file when they were killed while they wrote. A page is written in milliseconds, so what is
 /// older than a minute is no live exporter's.
 pub fn remove_left(path: &Path) {
     for entry in std::fs::read_dir(folder(path)).into_iter().flatten().flatten() {
