@@ -14,6 +14,7 @@ cargo=${CARGO:-cargo}
 glibc=2.28
 target=x86_64-unknown-linux-gnu
 out=target/packages
+RXPATH_RELEASE_MOUNTED=${RXPATH_RELEASE_MOUNTED:-}
 native='' packages=''
 for word; do
 	case $word in
@@ -32,6 +33,18 @@ export SOURCE_DATE_EPOCH
 tools/setup.sh package${native:+-native}
 # What sbom.sh needs, before half an hour of building.
 [ -n "$native" ] || tools/setup.sh sbom
+# zig compiles the start files of glibc anew, and the line tables name the folder where it did: one folder for all, in a mount
+# namespace of this script.
+if [ -z "$native$RXPATH_RELEASE_MOUNTED" ]; then
+	space=--mount
+	[ "$(id -u)" = 0 ] || space='--map-root-user --mount'
+	# shellcheck disable=SC2086  # one option or two
+	if unshare $space mount --bind . /media 2>/dev/null; then
+		# shellcheck disable=SC2016,SC2086  # the inner shell has the words
+		RXPATH_RELEASE_MOUNTED=1 exec unshare $space sh -c 'mount --bind . /media && cd /media && exec tools/release.sh "$@"' sh $packages
+	fi
+	echo 'release: unshare --mount does not work here: the same sums only from a folder of the same name' >&2
+fi
 tools=target/package-tools/bin
 rm -rf $out
 mkdir -p $out
@@ -59,7 +72,8 @@ rm -f $out/probe
 # With the list of crates in the binary, as `cargo auditable` does it. That command names its wrapper by the full path, which
 # cargo hashes into each symbol: another folder, other bytes.
 auditable() {
-	PATH=$PWD/$tools:$PATH RUSTFLAGS=$flags RUSTC_WORKSPACE_WRAPPER=cargo-auditable \
+	PATH=$PWD/$tools:$PATH RUSTFLAGS=$flags CFLAGS_x86_64_unknown_linux_gnu=-ffile-prefix-map=$cargo_home/registry/src=/cargo \
+		RUSTC_WORKSPACE_WRAPPER=cargo-auditable \
 		CARGO_AUDITABLE_ORIG_ARGS='{"offline":false,"locked":true,"frozen":false,"config":[]}' "$cargo" "$@" --locked
 }
 
