@@ -37,7 +37,7 @@ use rxpath_host::read::procfs::socket_owner;
 use rxpath_host::read::snapshot::Reader;
 use rxpath_host::{HostError, Root};
 use rxpath_record::counters::{Moved, Snapshot};
-use rxpath_record::evidence::{SoftirqPlace, UdpCounting, WindowEvidence};
+use rxpath_record::evidence::{UdpCounting, WindowEvidence};
 use rxpath_record::ledger::{Drop, DropReason, Ledger};
 
 use crate::counted::conntrack;
@@ -294,7 +294,7 @@ pub(crate) fn evidence(read: &Read<'_>) -> WindowEvidence {
     let mut carried = links.map(|(before, now)| devices::carried(before, now)).unwrap_or_default();
     let by_ip = sum(moved, &RECEIVED).unwrap_or(0);
     carried.xdp = hooks::dropped([&before.xdp_drops, &now.xdp_drops]);
-    let spread = devices::spread(&Root::host(), &carried.names, moved);
+    let (spread, softirq) = devices::spread(&Root::host(), &carried.names, moved);
     let processed = spread.packets.iter().map(|cpu| cpu.packets).fold(0, u64::saturating_add);
     let tracked = before.tracked.as_ref().zip(now.tracked.as_ref());
     let tracked = tracked.map(|(before, now)| conntrack(before, now));
@@ -326,9 +326,7 @@ pub(crate) fn evidence(read: &Read<'_>) -> WindowEvidence {
         },
         cpus: between.cpus.clone(),
         sockets: sockets::uses(sockets, owners, read.reads, read.waiters),
-        softirq: SoftirqPlace::Napi {
-            cpus: spread.packets.iter().filter(|c| c.packets > 0).map(|c| c.cpu).collect(),
-        },
+        softirq,
         backlog_limit_packets: Root::host().number("/proc/sys/net/core/netdev_max_backlog").ok(),
         any_protocol: of_any_protocol(moved, &beside),
         tcp: tcp::used(read),

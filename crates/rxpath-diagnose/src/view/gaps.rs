@@ -1,6 +1,6 @@
 //! What is missing from the evidence, and how much it matters.
 
-use rxpath_record::evidence::SocketUse;
+use rxpath_record::evidence::{SocketUse, SoftirqPlace};
 use rxpath_record::ledger::{Balance, Place};
 use rxpath_record::verdict::Confidence;
 
@@ -160,6 +160,10 @@ fn cpus(view: &View) -> Option<EvidenceGap> {
         (format!("CPU time of CPU {cpu}"), "/proc/stat")
     } else if view.softirq_cpus.is_empty() {
         ("the CPU on which the receive softirq ran".into(), "/proc/softirqs")
+    } else if view.raw.watched && matches!(view.raw.softirq, SoftirqPlace::NapiThread { .. }) {
+        // In a lab nothing else runs there.
+        let text = "the NAPI thread's part of its CPU's system time".into();
+        return Some(support(Part::Cpus, text, "/proc/stat"));
     } else {
         return None;
     };

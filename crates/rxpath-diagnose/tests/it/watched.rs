@@ -2,8 +2,8 @@
 
 use rxpath_diagnose::{diagnose, judge};
 use rxpath_record::evidence::{
-    AnyProtocol, CpuDistribution, CpuPackets, Listener, Probed, ProbedCpu, ProbedTask, SocketOwner,
-    SocketUse, SoftirqPlace, TcpUse, ThreadUse, WindowEvidence,
+    AnyProtocol, CpuDistribution, CpuPackets, CpuUse, Listener, Probed, ProbedCpu, ProbedTask,
+    SocketOwner, SocketUse, SoftirqPlace, TcpUse, ThreadUse, WindowEvidence,
 };
 use rxpath_record::ledger::{Drop, Place};
 use rxpath_record::verdict::{Confidence, DiagnosisVerdict, Stage};
@@ -126,6 +126,19 @@ fn the_ring_of_a_nic_is_a_place_of_loss() {
     let verdict = diagnose(&e);
     assert_eq!((verdict.stage, verdict.cpu), (Stage::Ring, Some(0)));
     assert!(verdict.check_rules.iter().any(|id| id == "ring-rx"));
+}
+
+#[test]
+fn a_napi_thread_fills_its_cpu_with_system_time_of_which_it_may_not_have_all() {
+    let mut e = host(100_000, vec![]);
+    e.any_protocol = vec![any(lost(Place::Ring, "missed", 40_000), 140_000)];
+    e.softirq = SoftirqPlace::NapiThread { cpus: vec![1] };
+    e.cpus = vec![cpu(0, 0.0, 1.0), CpuUse { system_ratio: 1.0, ..cpu(1, 0.0, 0.0) }];
+    let verdict = diagnose(&e);
+    assert_eq!((verdict.stage, verdict.confidence), (Stage::Softirq, Confidence::Fair));
+    assert!(text(&verdict).contains("missing: the NAPI thread's part"), "{}", text(&verdict));
+    e.softirq = SoftirqPlace::Napi { cpus: vec![1] };
+    assert_eq!(diagnose(&e).stage, Stage::Ring, "something else fills that CPU");
 }
 
 #[test]

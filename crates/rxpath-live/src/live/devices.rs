@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
 use rxpath_host::read::netlink::NetworkLink;
-use rxpath_host::read::sysfs::device;
+use rxpath_host::read::sysfs::device::{self, Steering};
 use rxpath_record::counters::{Moved, name};
-use rxpath_record::evidence::{AnyProtocol, CpuDistribution};
+use rxpath_record::evidence::{AnyProtocol, CpuDistribution, SoftirqPlace};
 use rxpath_record::ledger::{Drop, Place};
 
 use crate::counted::packets_by_cpu;
@@ -87,8 +87,12 @@ pub(crate) fn carried(before: &[NetworkLink], now: &[NetworkLink]) -> Carried {
     Carried { names, ring, xdp: Vec::new(), refused, shaping }
 }
 
-/// Receive queues and RPS masks of the devices that carried the traffic, and what each CPU's softirq took.
-pub(crate) fn spread(root: &Root, names: &[String], moved: &Moved) -> CpuDistribution {
+/// Receive queues and RPS masks of the devices that carried the traffic, what each CPU's softirq took, and where these run.
+pub(crate) fn spread(
+    root: &Root,
+    names: &[String],
+    moved: &Moved,
+) -> (CpuDistribution, SoftirqPlace) {
     let read: Vec<_> = names.iter().filter_map(|name| device::steering(root, name).ok()).collect();
     let queues: Vec<_> = read.iter().flat_map(|device| &device.rx_queues).collect();
     let mut cpus: Vec<u32> = queues
@@ -98,12 +102,22 @@ pub(crate) fn spread(root: &Root, names: &[String], moved: &Moved) -> CpuDistrib
         .collect();
     cpus.sort_unstable();
     cpus.dedup();
-    CpuDistribution {
+    let packets = packets_by_cpu(moved);
+    let took = packets.iter().filter(|cpu| cpu.packets > 0).map(|cpu| cpu.cpu).collect();
+    let in_thread = |device: &Steering| device.threaded.value().is_some_and(|mode| *mode > 0);
+    // A thread of a device with RPS only hands the packets on.
+    let place = if cpus.is_empty() && read.iter().any(in_thread) {
+        SoftirqPlace::NapiThread { cpus: took }
+    } else {
+        SoftirqPlace::Napi { cpus: took }
+    };
+    let spread = CpuDistribution {
         queues: (!queues.is_empty()).then_some(queues.len() as u32),
         rps_cpus: (!queues.is_empty()).then_some(cpus),
         flows: None,
-        packets: packets_by_cpu(moved),
-    }
+        packets,
+    };
+    (spread, place)
 }
 
 #[cfg(test)]
@@ -150,6 +164,26 @@ mod tests {
     fn what_carried_the_traffic_has_no_device_below_it() {
         assert_eq!(carried(&host(0), &host(1_000)).names, ["eth0", "veth1"]);
         assert!(carried(&host(1_000), &host(1_000)).names.is_empty());
+    }
+
+    #[test]
+    fn softirqs_of_a_device_that_polls_in_threads_are_these_threads_unless_rps_hands_the_packets_on()
+     {
+        let place = |threaded: &str, mask: &str| {
+            let tree = tempfile::tempdir().unwrap();
+            let queue = tree.path().join("sys/class/net/eth0/queues/rx-0");
+            std::fs::create_dir_all(&queue).unwrap();
+            std::fs::write(queue.join("rps_cpus"), mask).unwrap();
+            std::fs::write(queue.join("../../threaded"), threaded).unwrap();
+            let root = Root::tree(tree.path()).unwrap();
+            let values = [("machine/softnet.cpu1.processed".into(), 9)].into();
+            let moved = Moved { values, ..Moved::default() };
+            spread(&root, &["eth0".into()], &moved).1
+        };
+        let cpus = || vec![1];
+        assert_eq!(place("0", "0"), SoftirqPlace::Napi { cpus: cpus() });
+        assert_eq!(place("1", "0"), SoftirqPlace::NapiThread { cpus: cpus() });
+        assert_eq!(place("1", "2"), SoftirqPlace::Napi { cpus: cpus() });
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub fn read(root: &Root, name: &str) -> Result<SysfsDevice, HostError> {
         tx_queue_len_packets: fact(root.number(&path("tx_queue_len"))),
         napi_defer_hard_irqs: fact(root.number(&path("napi_defer_hard_irqs"))),
         gro_flush_timeout_ns: fact(root.number(&path("gro_flush_timeout"))),
-        threaded: fact(root.number(&path("threaded"))),
+        threaded: steering.threaded,
         rx_queues: steering.rx_queues,
         tx_queues: steering.tx_queues,
         statistics: statistics(root, &base),
@@ -136,6 +136,7 @@ impl SysfsDevice {
         Steering {
             driver: self.driver.clone(),
             numa_node: self.numa_node.clone(),
+            threaded: self.threaded.clone(),
             rx_queues: self.rx_queues.clone(),
             tx_queues: self.tx_queues.clone(),
         }
@@ -149,6 +150,8 @@ pub struct Steering {
     pub driver: Fact<String>,
     /// NUMA node of the device; -1 when the platform does not say.
     pub numa_node: Fact<i32>,
+    /// NAPI in kernel threads: 0 or 1 (5.12 and later).
+    pub threaded: Fact<u32>,
     /// Receive queues.
     pub rx_queues: Vec<RxQueue>,
     /// Transmit queues.
@@ -167,6 +170,7 @@ pub fn steering(root: &Root, name: &str) -> Result<Steering, HostError> {
             driver.map(|to| to.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         ),
         numa_node: fact(root.number(&path("device/numa_node"))),
+        threaded: fact(root.number(&path("threaded"))),
         rx_queues: queues(root, &base, "rx-")
             .map(|index| RxQueue {
                 index,
