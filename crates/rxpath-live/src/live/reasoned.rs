@@ -63,6 +63,9 @@ fn of_function(function: &str) -> Meaning {
     let has = |parts: &[&str]| parts.iter().any(|part| function.contains(part));
     if is_netfilters(function) {
         Meaning::Counted
+    } else if function.starts_with("veth_xmit") {
+        // The other end found this one's ring full, and counts it there (drivers/net/veth.c `veth_xmit`).
+        Meaning::At(Place::Ring)
     } else if has(&["destruct"]) {
         // What lay in a socket that was closed (net/ipv4/udp.c `udp_destruct_common`).
         Meaning::NoLoss
@@ -157,8 +160,8 @@ pub(crate) fn losses(
     let mut all: Vec<AnyProtocol> = Vec::new();
     for ((place, counter), packets) in &told {
         let here = at(*place);
-        let of_packets =
-            if *place == Place::IngressHook { received + here } else { received.max(here) };
+        let is_in_front = matches!(place, Place::Ring | Place::IngressHook);
+        let of_packets = if is_in_front { received + here } else { received.max(here) };
         let drop = Drop::counted(*place, counter.clone(), *packets);
         all.push(AnyProtocol { drop, of_packets });
     }
@@ -285,6 +288,7 @@ mod tests {
             // A route that prohibits, or is unreachable.
             ("ip_error+0x94", Place::Routing),
             ("do_xdp_generic+0x1", Place::IngressHook),
+            ("veth_xmit+0x1", Place::Ring),
             ("udp_queue_rcv_one_skb+0x1", Place::ReasonOnly),
         ] {
             let rows = [row("NOT_SPECIFIED", function, "eth0", 9)];

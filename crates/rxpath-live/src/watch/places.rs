@@ -39,7 +39,7 @@ pub(super) fn losses(window: &Window<'_>, evidence: &WindowEvidence) -> Losses {
     let mut losses = counted(&window.rates);
     let links = window.links;
     if links.gap.is_none() {
-        losses.insert(Place::Ring, links.ring_pps);
+        losses.insert(Place::Ring, links.ring_pps + reasoned::at_rings(window));
         losses.insert(Place::Network, links.damaged_pps);
     }
     let cpus = window.between.cpus.iter().map(|cpu| cpu.cpu);

@@ -75,12 +75,18 @@ fn at(place: impl Fn(&DropReason) -> Option<Place>, window: &Window<'_>) -> Lost
 /// Where a filter in front of IP, routing or anything without a counter dropped it.
 fn place_at_ip(row: &DropReason) -> Option<Place> {
     let in_front = row.reason == NETFILTER_DROP && !row.device.is_empty();
-    if in_front { Some(Place::Netfilter) } else { place(row) }
+    if in_front { Some(Place::Netfilter) } else { place(row).filter(|at| *at != Place::Ring) }
 }
 
 /// Where a socket's datagram or segment was refused, which no counter of this name has.
 fn place_at_sockets(row: &DropReason) -> Option<Place> {
     UDP_REASONS.iter().find(|(reason, _)| *reason == row.reason).map(|(_, place)| *place)
+}
+
+/// What the rings of veths were too full for: the other end counts it.
+pub(super) fn at_rings(window: &Window<'_>) -> f64 {
+    let lost = at(|row| place(row).filter(|at| *at == Place::Ring), window);
+    lost.into_iter().map(|(_, _, pps)| pps).sum()
 }
 
 /// What was lost between the device and the protocols behind IP. What XDP dropped is where a driver counts it, if it does.
@@ -158,7 +164,7 @@ mod tests {
         let row = |reason: &str, device: &str| DropReason {
             side: PathSide::Machine.to_string(),
             reason: reason.into(),
-            place: String::new(),
+            place: "veth_xmit+0x1".into(),
             device: device.into(),
             port: 0,
             packets: 1,
@@ -173,6 +179,8 @@ mod tests {
             ("XFRM_POLICY", "eth0", None, Some(Place::IpsecPolicy)),
             ("SOCKET_RCVBUFF", "eth0", None, None),
             ("UNHANDLED_PROTO", "eth0", None, None),
+            // At its ring.
+            ("NOT_SPECIFIED", "eth0", None, None),
         ] {
             let row = row(reason, device);
             assert_eq!(

@@ -24,7 +24,7 @@ pub(super) fn rows(
     losses: &Losses,
 ) -> Vec<StageRow> {
     vec![
-        nic(window),
+        nic(window, losses),
         irq(window),
         gro(window),
         backlog(window),
@@ -51,10 +51,10 @@ fn cpus(window: &Window<'_>) -> impl Iterator<Item = u32> {
     window.between.cpus.iter().map(|cpu| cpu.cpu)
 }
 
-fn nic(window: &Window<'_>) -> StageRow {
+fn nic(window: &Window<'_>, losses: &Losses) -> StageRow {
     let links = window.links;
-    let known = |rate: f64| match &links.gap {
-        None => Fact::ok(rate),
+    let known = |rate: Fact<f64>| match &links.gap {
+        None => rate,
         Some(why) => Fact::absent(why.as_str()),
     };
     let hardirq = window.between.cpus.iter().map(|cpu| cpu.irq_ratio).sum();
@@ -67,11 +67,12 @@ fn nic(window: &Window<'_>) -> StageRow {
         note = format!("{} dropped/s behind the ring (rx.dropped), {note}", si(behind));
     }
     StageRow {
-        rate_per_s: known(links.received_pps),
+        rate_per_s: known(Fact::ok(links.received_pps)),
         rate_source: "rx packets of the lowest devices: what bridges, bonds, VLANs and tunnels repeat is left out"
             .into(),
-        drops_pps: known(links.ring_pps + links.damaged_pps),
-        drops_source: "rx missed, fifo or over (the largest of each device) + rx errors; rx dropped is behind the ring"
+        drops_pps: known(lost_in(losses, PathStage::Nic)),
+        drops_source: "rx missed, fifo or over (the largest of each device) + rx errors; by the kernel's reasons: \
+                       rings of veths; rx dropped is behind the ring"
             .into(),
         cpu_ratio: match window.seen {
             Ok(seen) => {
