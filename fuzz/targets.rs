@@ -16,7 +16,8 @@ use rxpath_host::read::netlink::{
     neigh, netdev, netfilter, nft_tables, route,
 };
 use rxpath_host::read::procfs::{
-    cpuinfo, interrupts, listeners, schedstat, snmp, snmp6, softnet, stat, sysctl, task, udp,
+    cpuinfo, interrupts, listeners, nf_conntrack, schedstat, snmp, snmp6, softnet, stat, sysctl,
+    task, udp,
 };
 use rxpath_host::read::queue_map::{counters, vector};
 use rxpath_host::read::steering::Flow;
@@ -114,6 +115,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("netlink_udp", |bytes| drop(UdpSocket::parse(bytes))),
     ("netlink_objects", netlink_objects),
     ("network_counters", |bytes| text(bytes, |t| drop(network_counters::parse(t)))),
+    ("nf_conntrack", |bytes| text(bytes, |t| drop(nf_conntrack::parse(t)))),
     ("nft_droppers", |bytes| drop(nft::parse_droppers(bytes))),
     ("nft_list", |bytes| drop(nft::parse_counters(bytes))),
     ("openssl_speed", |bytes| text(bytes, |t| drop(openssl::claims(t)))),

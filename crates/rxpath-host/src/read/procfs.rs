@@ -5,6 +5,7 @@
 pub mod cpuinfo;
 pub mod interrupts;
 pub mod listeners;
+pub mod nf_conntrack;
 pub mod schedstat;
 pub mod snmp;
 pub mod snmp6;
