@@ -5,6 +5,7 @@
 
 pub mod cgroup;
 pub mod clock;
+pub mod conntrack;
 pub mod counter;
 pub mod cputime;
 pub mod energy;

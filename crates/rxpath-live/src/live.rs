@@ -219,7 +219,7 @@ pub(crate) struct Around {
     pub(crate) links: Result<Vec<NetworkLink>, String>,
     /// When they were.
     pub(crate) at: Instant,
-    /// Connection tracking of this namespace; root's to read.
+    /// Connection tracking of this namespace.
     tracked: Option<Conntrack>,
     listeners: Vec<TcpSocket>,
     /// What drivers count of their XDP programs' drops, by device.
@@ -233,7 +233,7 @@ impl Around {
             xdp_drops: links.as_deref().map(hooks::xdp_drops).unwrap_or_default(),
             links: links.map_err(|error| error.to_string()),
             at: Instant::now(),
-            tracked: Netlink::netfilter().and_then(|mut it| it.conntrack()).ok(),
+            tracked: rxpath_host::read::conntrack::read().ok(),
             listeners: tcp::listeners(),
         }
     }

@@ -158,7 +158,7 @@ fn is_zero(count: &u64) -> bool {
 
 /// Connection tracking over the time of the ledger.
 ///
-/// **Source** nfnetlink_conntrack `IPCTNL_MSG_CT_GET_STATS_CPU` and `..._GET_STATS`.
+/// **Source** nfnetlink_conntrack `IPCTNL_MSG_CT_GET_STATS_CPU` and `..._GET_STATS`, or `/proc/net/stat/nf_conntrack`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConntrackUse {
     /// Packets dropped because no entry could be made (net/netfilter/nf_conntrack_core.c, `nf_conntrack_in`).

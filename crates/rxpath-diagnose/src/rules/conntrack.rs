@@ -47,7 +47,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             sentence,
         )
         .losing_at(view, Place::Netfilter, lost)
-        .because([own, line(table, "nfnetlink_conntrack: entries and maximum")])
+        .because([own, line(table, "nf_conntrack statistics and nf_conntrack_max")])
         .because(drops(view, Place::Netfilter))
         .because([rates(view)])
         .remedy("do not track this traffic: a `notrack` rule in raw prerouting (nft), `-j CT --notrack` (iptables)")

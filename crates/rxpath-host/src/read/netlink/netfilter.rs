@@ -107,7 +107,7 @@ pub struct Hook {
 pub struct Conntrack {
     /// Connections in the table.
     pub entries_count: u64,
-    /// Most that there may be (5.7).
+    /// Most that there may be (by netlink since 5.7).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries_max: Option<u64>,
     /// Lookups that found one.

@@ -7,9 +7,9 @@ use rxpath_core::{Fact, IntoMap};
 use super::{HostAnswers, LinkFacts, Nic, OtherEnd, QdiscFacts};
 use crate::error::fact;
 use crate::netlink::Netlink;
+use crate::read::conntrack;
 use crate::read::ioctl::{self, FlowKind};
 use crate::read::netlink::ethtool::command::Command;
-use crate::read::netlink::netfilter::Conntrack;
 use crate::read::netlink::nft_tables;
 use crate::read::netlink::{DeviceQdisc, NetworkLink, ethtool};
 use crate::read::tcx;
@@ -166,9 +166,7 @@ impl Reader {
     /// The counters of the whole namespace, and nothing else: for a second reading.
     pub fn host_counted(&mut self) -> HostAnswers {
         HostAnswers {
-            conntrack: fact(
-                Netlink::netfilter().and_then(|mut netfilter| tracking(&mut netfilter)),
-            ),
+            conntrack: fact(conntrack::read()),
             page_pools: fact(self.generic.page_pools()),
             neighbour_tables: fact(self.route.neighbour_tables()),
             ..HostAnswers::default()
@@ -189,7 +187,7 @@ impl Reader {
             netfilter_hooks: netfilter.as_mut().and_then(|ask| fact(ask.hooks(devices))),
             nft_tables: netfilter.as_mut().and_then(|ask| fact(nft(|| ask.nft_tables()))),
             nft_chains: netfilter.as_mut().and_then(|ask| fact(nft(|| ask.nft_chains()))),
-            conntrack: netfilter.as_mut().and_then(|ask| fact(tracking(ask))),
+            conntrack: fact(conntrack::read()),
             page_pools: fact(self.generic.page_pools()),
             page_bytes: page_bytes(),
             neighbour_tables: fact(self.route.neighbour_tables()),
@@ -219,17 +217,6 @@ fn qdisc_facts(qdisc: &DeviceQdisc) -> QdiscFacts {
         drops_total: qdisc.stat("drops"),
         overlimits_total: qdisc.stat("overlimits"),
     }
-}
-
-fn tracking(netfilter: &mut Netlink) -> Result<Conntrack, HostError> {
-    // Each namespace has it as soon as the module is there (net/netfilter/nf_conntrack_standalone.c).
-    if Root::host().exists("/proc/sys/net/netfilter/nf_conntrack_max") {
-        return netfilter.conntrack();
-    }
-    Err(HostError::Unsupported {
-        what: "read connection tracking's counters".into(),
-        needs: "nf_conntrack, which is not loaded".into(),
-    })
 }
 
 fn rss(ask: &mut Netlink, dev: &str) -> Result<ethtool::Rss, HostError> {
