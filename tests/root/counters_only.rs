@@ -3,6 +3,10 @@
 
 use std::process::Command;
 
+use rxpath_host::HostError;
+use rxpath_host::lab::netns::Namespace;
+use rxpath_host::netlink::Netlink;
+use rxpath_host::read::procfs::nf_conntrack;
 use serde_json::Value;
 
 use crate::alone::watch::stage;
@@ -10,6 +14,7 @@ use crate::arena::Arena;
 use crate::bed::{Bed, may_run, without_types};
 use crate::counters::counters;
 use crate::program::said;
+use crate::skip::skip;
 
 /// Seconds of the windows of an exporter.
 const WINDOWS: &str = "rxpath_window_seconds_total";
@@ -114,4 +119,35 @@ fn without_a_capability_counters_go_on_and_what_is_needed_is_said_once() {
     let page = output.out;
     let needs = "\nrxpath_probe_not_loaded{needs=\"privilege\",what=\"BPF probes\"} 1\n";
     assert!(page.contains(needs) && counters(&page)[WINDOWS] >= 0.2, "{page}");
+}
+
+/// Netlink shows its counters to `CAP_NET_ADMIN` alone, which an exporter gives up at its start.
+#[test]
+fn without_a_capability_connection_tracking_is_read_from_procfs() {
+    const ENTRIES: u64 = 7;
+    let Some(bed) = Bed::new() else { return };
+    let rx = Namespace::create(&bed.owner, "rx").unwrap();
+    let read = rx.run(|inside| {
+        let mut netlink = Netlink::netfilter()?;
+        let empty = netlink.conntrack()?;
+        netlink.fill_conntrack(ENTRIES)?;
+        let procfs = nf_conntrack::read(&inside.root())?;
+        Ok::<_, HostError>([empty, netlink.conntrack()?, procfs])
+    });
+    let [empty, netlink, procfs] = match read.unwrap() {
+        Err(error @ (HostError::Unsupported { .. } | HostError::Missing { .. })) => {
+            return skip("conntrack_procfs", &error.to_string());
+        }
+        read => read.unwrap(),
+    };
+    assert_eq!((empty.entries_count, netlink.entries_count), (0, ENTRIES));
+    assert_eq!(procfs, netlink, "both sources have the same");
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", rx.name(), "setpriv"]);
+    command.args(["--inh-caps=-net_admin", "--bounding-set=-net_admin"]);
+    command.args([env!("CARGO_BIN_EXE_rxpath"), "diagnose", "-d", "200ms", "--no-bpf", "--json"]);
+    let value = said(&mut command).ends(0).json();
+    let tracked = &value["result"]["evidence_read"]["conntrack"];
+    assert_eq!(tracked["entries_count"], ENTRIES, "{value}");
+    assert_eq!(tracked["entries_max"].as_u64(), netlink.entries_max, "{value}");
 }
