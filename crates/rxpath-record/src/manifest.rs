@@ -188,6 +188,13 @@ impl Manifest {
         if later.is_empty() { first } else { later }
     }
 
+    /// How many of so many trials the medians of its variants are made of, in words behind their number: ` (10 of them in
+    /// medians)`; empty where all are. Ledgers close over all trials.
+    pub fn in_medians(&self, trials: usize) -> String {
+        let counted: usize = self.variants.iter().map(|it| it.trials_count as usize).sum();
+        if counted < trials { format!(" ({counted} of them in medians)") } else { String::new() }
+    }
+
     /// The variant of this name.
     pub fn summary(&self, variant: &str) -> Option<&VariantSummary> {
         self.variants.iter().find(|summary| summary.name == variant)

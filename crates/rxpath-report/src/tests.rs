@@ -298,6 +298,17 @@ fn a_ledger_within_bounds_does_not_account_for_all() {
 }
 
 #[test]
+fn a_ledger_says_how_many_of_its_trials_are_in_medians() {
+    let mut run = open(&fixture("recorded-demo"));
+    assert!(html(&run).contains(" in 12 valid trials are accounted for."));
+    // When this run was made, the A/A trials were in the medians.
+    run.manifest.variants[0].trials_count = 5;
+    let page = html(&run);
+    let wanted = " in 12 valid trials (10 of them in medians) are accounted for.";
+    assert!(page.contains(wanted), "{page}");
+}
+
+#[test]
 fn a_loss_within_bounds_is_no_share_of_one_number() {
     let mut run = open(&fixture("recorded-demo"));
     for trial in &mut run.manifest.trials {

@@ -66,7 +66,7 @@ fn balance(run: &Run) -> Markup {
                 b { @if left.most_packets > 0 { "The ledger closes within bounds." } @else { "The ledger closes." } }
                 " All " (number::count(offered)) " " (run.unit()) " offered in " (ledgers.len())
                 @if ledgers.len() == 1 { " valid trial" } @else { " valid trials" }
-                " " (left.accounted(run.unit())) "."
+                (run.manifest.in_medians(ledgers.len())) " " (left.accounted(run.unit())) "."
             } @else if open > 0 {
                 b { "The ledger does not close." }
                 @if left.missing_packets > 0 {

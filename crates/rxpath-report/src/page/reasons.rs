@@ -10,11 +10,11 @@ use crate::prelude::*;
 /// The section: nothing when no trial was watched.
 pub(super) fn section(run: &Run) -> Option<Section> {
     let mut sums: BTreeMap<[&String; 5], u64> = BTreeMap::new();
-    let trials = run.manifest.trials.iter().filter(|trial| trial.void.is_none());
-    for trial in trials {
-        for reason in &trial.ledger.reasons {
+    for variant in &run.manifest.variants {
+        let counted = run.manifest.counted(&variant.name).into_iter();
+        for reason in counted.flat_map(|trial| &trial.ledger.reasons) {
             let DropReason { side, reason: why, place, device, packets, .. } = reason;
-            *sums.entry([&trial.variant, side, why, place, device]).or_default() += packets;
+            *sums.entry([&variant.name, side, why, place, device]).or_default() += packets;
         }
     }
     let mut rows = Table::new("variant | side | reason | function | device | #packets");
@@ -24,8 +24,47 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     (!rows.rows.is_empty()).then(|| Section {
         id: "reasons",
         title: "Why packets were dropped",
-        lead: "The kernel's reason when it freed them (tracepoint skb:kfree_skb), summed over all trials of a variant. A \
-               buffer that GSO or GRO filled with several datagrams is one packet here.",
+        lead: "The kernel's reason when it freed them (tracepoint skb:kfree_skb), summed over the trials of a variant's \
+               medians. A buffer that GSO or GRO filled with several datagrams is one packet here.",
         body: html! { (table(&rows, "Drops by reason")) },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rxpath_record::ledger::Ledger;
+    use rxpath_record::manifest::{Manifest, Trial, VariantSummary};
+
+    use super::*;
+
+    #[test]
+    fn drops_of_trials_that_are_in_no_median_are_not_added() {
+        let trial = |block, packets, void: Option<&str>| {
+            let why = DropReason { reason: "NO_SOCKET".into(), packets, ..DropReason::default() };
+            let ledger = Ledger { reasons: vec![why], ..Ledger::default() };
+            let void = void.map(str::to_owned);
+            Trial { variant: "base".into(), block, void, ledger, ..Trial::default() }
+        };
+        let manifest = Manifest {
+            variants: vec![VariantSummary { name: "base".into(), ..VariantSummary::default() }],
+            trials: vec![
+                trial(0, 7_000, None),
+                trial(0, 7_000, None),
+                trial(1, 1_500, None),
+                trial(2, 900, Some("noise")),
+                trial(2, 2_500, None),
+            ],
+            ..Manifest::default()
+        };
+        let run = Run {
+            name: "r".into(),
+            manifest,
+            environment: None,
+            events: Vec::new(),
+            samples: Vec::new(),
+            problems: Vec::new(),
+        };
+        let page = section(&run).unwrap().body.0;
+        assert!(page.contains("NO_SOCKET") && page.contains("4,000"), "{page}");
+    }
 }
