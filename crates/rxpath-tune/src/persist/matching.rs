@@ -21,7 +21,7 @@ pub enum MatchBy {
     Name,
 }
 
-/// The line of `[Match]` for each device; a device without one is matched by its name.
+/// The lines of `[Match]` for each device; a device without any is matched by its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matching(BTreeMap<String, String>);
 
@@ -29,14 +29,16 @@ impl Matching {
     /// Looks the devices up.
     pub fn of<'a>(root: &Root, by: MatchBy, devices: impl IntoIterator<Item = &'a str>) -> Self {
         let line = |dev: &str| match by {
-            MatchBy::Path => path(root, dev).map(|path| format!("Path={path}")),
-            MatchBy::Mac => address(root, dev).map(|mac| format!("PermanentMACAddress={mac}")),
+            MatchBy::Path if !is_synthetic(root, dev) => {
+                path(root, dev).map(|path| format!("Path={path}"))
+            }
+            MatchBy::Path | MatchBy::Mac => by_address(root, dev),
             MatchBy::Name => None,
         };
         Self(devices.into_iter().filter_map(|dev| Some((dev.to_owned(), line(dev)?))).collect())
     }
 
-    /// The line for a device, and what to do about it where it may not hold.
+    /// The lines for a device, and what to do about them where they may not hold.
     pub(super) fn line(&self, dev: &str) -> (String, &'static str) {
         match self.0.get(dev) {
             Some(line) => (line.clone(), ""),
@@ -55,6 +57,25 @@ fn path(root: &Root, dev: &str) -> Option<String> {
     let told =
         known.as_deref().and_then(|text| text.lines().find_map(|l| l.strip_prefix("E:ID_PATH=")));
     told.map(str::to_owned).or_else(|| path_id(dev, root))
+}
+
+/// Whether it is a synthetic NIC of Hyper-V. All of a machine have the same `ID_PATH`, that of VMBus: `acpi-VMBUS:00`.
+///
+/// **Source** systemd: src/udev/udev-builtin-path_id.c, `builtin_path_id`, which has no branch for the subsystem `vmbus`.
+fn is_synthetic(root: &Root, dev: &str) -> bool {
+    let driver = root.link(&format!("/sys/class/net/{dev}/device/driver"));
+    driver.is_ok_and(|driver| driver.ends_with(NETVSC))
+}
+
+/// Driver of synthetic NICs.
+const NETVSC: &str = "hv_netvsc";
+
+/// The lines for the address. The virtual function below a synthetic NIC has the same address, and another driver.
+///
+/// **Source** Linux: drivers/net/hyperv/netvsc_drv.c, `get_netvsc_byslot`.
+fn by_address(root: &Root, dev: &str) -> Option<String> {
+    let line = format!("PermanentMACAddress={}", address(root, dev)?);
+    Some(if is_synthetic(root, dev) { format!("{line}\nDriver={NETVSC}") } else { line })
 }
 
 /// The address, where it is the hardware's own (`NET_ADDR_PERM`).
@@ -78,6 +99,7 @@ mod tests {
             ("ens1f0", "pci0000:3a/0000:3a:00.0/0000:3b:00.0", 3, "0"),
             ("ens3", "pci0000:00/0000:00:03.0/virtio2", 4, "3"),
             ("usb0", "pci0000:00/0000:00:14.0/usb1/1-1/1-1:1.0", 5, "0"),
+            ("eth0", "LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/53557f8e", 6, "0"),
         ] {
             let at = format!("devices/{place}/net/{dev}");
             symlink(format!("../../{at}"), net.join(dev)).unwrap();
@@ -87,9 +109,13 @@ mod tests {
             fs::write(at.join("addr_assign_type"), mac_type).unwrap();
             fs::write(at.join("address"), "52:54:00:00:00:01").unwrap();
         }
-        fs::create_dir_all(dir.path().join("run/udev/data")).unwrap();
-        fs::write(dir.path().join("run/udev/data/n5"), "E:ID_PATH=pci-0000:00:14.0-usb-0:1:1.0\n")
-            .unwrap();
+        let device = net.join("eth0/device");
+        fs::create_dir(&device).unwrap();
+        symlink("../../../../bus/vmbus/drivers/hv_netvsc", device.join("driver")).unwrap();
+        let udev = dir.path().join("run/udev/data");
+        fs::create_dir_all(&udev).unwrap();
+        fs::write(udev.join("n5"), "E:ID_PATH=pci-0000:00:14.0-usb-0:1:1.0\n").unwrap();
+        fs::write(udev.join("n6"), "E:ID_PATH=acpi-VMBUS:00\n").unwrap();
         let root = Root::tree(dir.path()).unwrap();
         (dir, root)
     }
@@ -107,5 +133,14 @@ mod tests {
         assert_eq!(by_mac.line("ens1f0").0, "PermanentMACAddress=52:54:00:00:00:01");
         assert_eq!(by_mac.line("ens3").0, "OriginalName=ens3", "its address is not its own");
         assert!(Matching::of(&root, MatchBy::Name, devices).0.is_empty());
+    }
+
+    #[test]
+    fn a_synthetic_nic_of_hyper_v_is_not_matched_by_the_path_of_its_bus() {
+        let (_dir, root) = tree();
+        for by in [MatchBy::Path, MatchBy::Mac] {
+            let line = Matching::of(&root, by, ["eth0"]).line("eth0").0;
+            assert_eq!(line, "PermanentMACAddress=52:54:00:00:00:01\nDriver=hv_netvsc", "{by:?}");
+        }
     }
 }
