@@ -14,6 +14,7 @@ mod hosts_of_one_machine;
 mod live_counting;
 pub mod live_limits;
 pub mod live_tcp;
+mod one_flow;
 mod one_program;
 mod pairs;
 mod ports;

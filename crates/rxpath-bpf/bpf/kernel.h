@@ -251,7 +251,9 @@ struct tcp_sock {
 struct sk_buff {
 	struct net_device *dev;
 	struct sock *sk;
+	__u8 l4_hash : 1; /* the hash is of addresses and ports */
 	int skb_iif;
+	__u32 hash;
 	__be16 protocol;
 	__u16 transport_header;
 	__u16 network_header;

@@ -30,6 +30,10 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define STEP_BITS 4
 #define BUCKETS 592
 
+/* Packets are counted by this part of their hash: two flows have the same one with a probability of 1 in 64. */
+#define HASH_BITS 6
+#define HASHES (1 << HASH_BITS)
+
 /* Of a stream a read may take more than one packet; what is behind these goes with the next read. */
 #define AT_A_READ 128
 
@@ -58,13 +62,15 @@ struct cpu_row {
 	__u64 max_ns[STAGES];
 	__u64 bucket[STAGES][BUCKETS];
 	__u64 lost; /* samples and ports that did not fit */
+	__u64 hashed[HASHES]; /* of the received packets */
 	struct received_list list;
 } __attribute__((aligned(64)));
 
-LAYOUT(struct cpu_row, 11648);
+LAYOUT(struct cpu_row, 12160);
 LAYOUT_AT(struct cpu_row, count, 16);
 LAYOUT_AT(struct cpu_row, bucket, 64);
 LAYOUT_AT(struct cpu_row, lost, 9536);
+LAYOUT_AT(struct cpu_row, hashed, 9544);
 
 /* The newest packet of each bucket: those of the highest buckets are the outliers. */
 struct sample_key {
@@ -191,6 +197,19 @@ __noinline int count_port(struct took *took)
 	return 0;
 }
 
+/*
+ * Counts the packet by its hash, if that is of addresses and ports: of addresses alone, many flows between two hosts have
+ * the same one. All flows of a CPU may have bits of their hashes in common: the lowest choose the queue (RSS), the
+ * highest the CPU (RPS). The highest bits of this product depend on all bits (include/linux/hash.h, hash_32).
+ */
+static __always_inline void count_hash(struct cpu_row *row, struct sk_buff *skb)
+{
+	__u32 hash = skb->hash;
+
+	if (hash && BPF_CORE_READ_BITFIELD(skb, l4_hash))
+		row->hashed[hash * 0x61c88647u >> (32 - HASH_BITS)]++;
+}
+
 SEC("tp_btf/netif_receive_skb")
 int BPF_PROG(rxpath_netif_receive_skb, struct sk_buff *skb)
 {
@@ -201,6 +220,7 @@ int BPF_PROG(rxpath_netif_receive_skb, struct sk_buff *skb)
 	if (!row || !dev)
 		return 0;
 	row->received++;
+	count_hash(row, skb);
 	from.ifindex = dev->ifindex;
 	from.netns = dev->nd_net.net->ns.inum;
 	if ((config.ifindex && config.ifindex != from.ifindex) || (config.netns && config.netns != from.netns))

@@ -1,5 +1,6 @@
 //! How long packets take from one stage to the next: receive path entry, socket, application.
 
+pub mod hashed;
 pub mod ports;
 mod read_hook;
 mod row;
@@ -18,6 +19,7 @@ use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, WANTED, compiled, 
 use crate::probe::Probe;
 pub use crate::turns::Pace;
 use crate::turns::{Around, PacketHooks, TurnStep};
+use hashed::HashedPackets;
 use ports::PortPackets;
 use read_hook::ReadHook;
 use row::{add_row, lost, outlier};
@@ -41,7 +43,7 @@ pub(crate) static SPEC_EVERY: ObjectSpec = ObjectSpec {
 const fn maps(followed: u32) -> [MapSpec; 8] {
     [
         ports::MAP,
-        map("cpus", 4, 11648),
+        map("cpus", 4, 12160),
         map("turn", 4, 8),
         map("samples", 16, 48),
         map("waiting", 4, 48 + 16 * followed),
@@ -243,6 +245,12 @@ impl Stages {
     pub fn ports(&self) -> Result<Vec<PortPackets>, HostError> {
         let rows = self.loaded.entries(ports::MAP.name)?;
         Ok(rows.iter().map(|(key, value)| ports::row(key, value)).collect())
+    }
+
+    /// Packets that were looked at, of each CPU by their hash, since the start.
+    pub fn hashed(&self) -> Result<Vec<HashedPackets>, HostError> {
+        let of = |cpu: &u32| Ok(hashed::row(*cpu, &self.loaded.value("cpus", *cpu)?));
+        self.cpus.iter().map(of).collect()
     }
 
     fn take(&mut self, step: TurnStep) {
