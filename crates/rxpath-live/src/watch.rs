@@ -307,6 +307,9 @@ impl LiveWatcher {
             // Walking the groups of all readers costs too much for each frame.
             groups: &live::ReaderGroups::default(),
         });
+        if let (Ok(seen), Some(spread)) = (window.seen, &mut evidence.spread) {
+            seen.add_one_flow(&mut spread.packets);
+        }
         // In addition to the counters: the tracepoint's sample is of other moments.
         evidence.any_protocol.extend(reasoned::claims(window, &evidence));
         let (verdict, loses) = rxpath_diagnose::judge(&evidence);

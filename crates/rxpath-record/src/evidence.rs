@@ -123,7 +123,7 @@ pub struct SocketOwner {
 }
 
 /// How the receive path's work could be divided among CPUs, and how it was over the window.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuDistribution {
     /// Receive queues of the device; `None` = not known.
     pub queues: Option<u32>,
@@ -137,7 +137,7 @@ pub struct CpuDistribution {
 }
 
 /// Packets of one CPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuPackets {
     /// CPU number.
     pub cpu: u32,
@@ -149,6 +149,10 @@ pub struct CpuPackets {
     /// Rounds of its receive softirq that ended with work left. **Source** `softnet_stat` time_squeeze.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub squeezed_count: u64,
+    /// The largest share of its sampled packets with one hash of addresses and ports, so of one flow; `None` = too few
+    /// were sampled, or none. **Source** `skb->hash` at `net:netif_receive_skb`, in 64 buckets: two flows may share one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub one_flow_ratio: Option<f64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape of skip_serializing_if")]

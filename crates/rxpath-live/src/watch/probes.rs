@@ -5,6 +5,7 @@ mod budget;
 mod costing;
 mod dropping;
 mod latency;
+mod one_flow;
 mod ports;
 mod rows;
 mod seen;
@@ -37,6 +38,7 @@ use budget::{CPU_RATIO, READ_NS, SWITCHING};
 use costing::Timing;
 use dropping::Dropping;
 use latency::Latency;
+use one_flow::OneFlow;
 use ports::Ports;
 use rows::{busiest, length, longest_s, napi_threads, napis, net_rx, net_tx_ns, with_gone};
 use sizes::Sizes;
@@ -60,6 +62,7 @@ pub struct Probes {
     before: Reading,
     polled: PollsReading,
     latency: Latency,
+    one_flow: OneFlow,
     ports: Ports,
     sizes: Sizes,
     meter: Meter,
@@ -121,6 +124,7 @@ impl Probes {
             before,
             polled,
             latency: Latency::default(),
+            one_flow: OneFlow::default(),
             ports: Ports::default(),
             sizes: Sizes::default(),
             meter: Meter::default(),
@@ -375,12 +379,12 @@ impl Probes {
     /// Everything but drops.
     fn look(&mut self, sample: Sample) -> Result<(), HostError> {
         let polled = self.polls.read(self.account.loaded())?;
-        let latency = match self.stages.as_ref().filter(|_| !self.without_latency) {
+        let (latency, one_flow) = match self.stages.as_ref().filter(|_| !self.without_latency) {
             Some(probe) => {
                 self.ports.read(probe)?;
-                self.latency.read(probe)?
+                (self.latency.read(probe)?, self.one_flow.read(probe)?)
             }
-            None => Vec::new(),
+            None => (Vec::new(), BTreeMap::new()),
         };
         // Last of what can fail: the tasks of a window are in one reading only.
         let mut now = self.account.read()?;
@@ -417,6 +421,7 @@ impl Probes {
             net_tx_ns: net_tx_ns(&polled.cpus, &self.polled.cpus),
             napis: polls,
             latency,
+            one_flow,
             steal: Some(Arc::new(steal)),
             gaps,
             ..std::mem::take(&mut self.seen)

@@ -8,6 +8,7 @@ use rxpath_bpf::steal::Steal;
 use rxpath_core::IntoMap;
 use rxpath_core::measured::NapiPolls;
 use rxpath_host::HostError;
+use rxpath_record::evidence::CpuPackets;
 use rxpath_record::watch::{LatencyRow, ProbeDutyCycle, ProbeShare};
 
 /// A window, or the time of it that was counted.
@@ -35,6 +36,8 @@ pub struct Seen {
     pub drops: Vec<(SkbDrop, u64)>,
     /// Latency of stages.
     pub latency: Vec<LatencyRow>,
+    /// The share of the largest flow in the sampled packets of each CPU, where they were enough.
+    pub one_flow: BTreeMap<u32, f64>,
     /// What the probes can't tell.
     pub gaps: BTreeMap<String, String>,
     /// What found no room in the maps of each probe so far.
@@ -56,6 +59,13 @@ impl Seen {
         let of_window = |ns: u64| ns as f64 / 1e9 / self.per_s() * window_s;
         let seconds = [in_softirqs + in_threads, self.net_tx_ns].map(of_window);
         ["net_rx", "net_tx"].into_iter().zip(seconds).into_map()
+    }
+
+    /// What is known of the flows of these CPUs.
+    pub fn add_one_flow(&self, cpus: &mut [CpuPackets]) {
+        for row in cpus {
+            row.one_flow_ratio = self.one_flow.get(&row.cpu).copied();
+        }
     }
 
     /// A copy for the frame. After a failed reading the samples are dropped: they are those of an earlier window, to which they
@@ -90,6 +100,14 @@ mod tests {
         assert_eq!(by_vector.keys().copied().collect::<Vec<_>>(), ["net_rx", "net_tx"]);
         assert!((by_vector["net_rx"] - 0.4).abs() < 1e-9, "{by_vector:?}");
         assert!((by_vector["net_tx"] - 0.02).abs() < 1e-9, "{by_vector:?}");
+    }
+
+    #[test]
+    fn the_share_of_one_flow_is_that_of_the_same_cpu() {
+        let seen = Seen { one_flow: [(1, 0.98)].into(), ..Seen::default() };
+        let mut cpus = [0, 1].map(|cpu| CpuPackets { cpu, ..CpuPackets::default() });
+        seen.add_one_flow(&mut cpus);
+        assert_eq!(cpus.map(|row| row.one_flow_ratio), [None, Some(0.98)]);
     }
 
     #[test]
