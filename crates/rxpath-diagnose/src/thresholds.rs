@@ -99,6 +99,12 @@ pub const SPARE_RATIO: f64 = 0.80;
 /// The rest are strays: packets of other programs, and the first packets of a flow before it is steered.
 pub const ONE_CPU_RATIO: f64 = 0.95;
 
+/// From this share of a CPU's sampled packets with one hash on, they are of one flow.
+///
+/// The rest are strays, as for [`ONE_CPU_RATIO`]: a CPU that they leave is as full as before. Two flows pass for one with a
+/// probability of 1 in 64, the number of hash buckets.
+pub const ONE_FLOW_RATIO: f64 = 0.95;
+
 /// A CPU that is idle for this share of the window could take that part of a full CPU's work; less is not worth the
 /// interrupts that moving packets costs.
 pub const SPARE_CPU_RATIO: f64 = 0.25;

@@ -3,6 +3,7 @@
 use super::blocked::is_blocked;
 use super::nothing::reached;
 use crate::rules::prelude::*;
+use rxpath_record::evidence::{CpuDistribution, CpuPackets};
 
 /// A load that is not spread.
 pub struct Packed {
@@ -13,6 +14,41 @@ pub struct Packed {
     part: f64,
     /// The CPU with most time left, and how much that is.
     spare: (u32, f64),
+    flows: Flows,
+}
+
+/// How many flows the full CPU has.
+#[derive(Clone, Copy)]
+enum Flows {
+    Unknown,
+    /// By the sender.
+    Counted(u64),
+    /// One, which has this share of the sampled packets.
+    One(f64),
+}
+
+impl Flows {
+    fn of(spread: &CpuDistribution, here: &CpuPackets) -> Self {
+        let one = here.one_flow_ratio.map(sound_ratio).filter(|ratio| *ratio >= ONE_FLOW_RATIO);
+        match (spread.flows, one) {
+            (Some(flows), _) => Self::Counted(flows),
+            (None, Some(ratio)) => Self::One(ratio),
+            (None, None) => Self::Unknown,
+        }
+    }
+
+    /// What a CPU took: of how many flows, and the source if it is not the sender.
+    fn words(self) -> (String, &'static str) {
+        match self {
+            Self::Unknown => (", of an unknown number of flows".into(), ""),
+            Self::Counted(1) => (", of one flow".into(), ""),
+            Self::Counted(flows) => (format!(", of {} flows", count(flows)), ""),
+            Self::One(ratio) => (
+                format!(", of which one flow had {} (sampled by their hash)", percent(ratio)),
+                ", skb->hash at net:netif_receive_skb",
+            ),
+        }
+    }
 }
 
 /// The load, if one full CPU has all of it, and distributing it is possible or was tried without effect.
@@ -20,8 +56,8 @@ pub fn packed(view: &View) -> Option<Packed> {
     let spread = view.raw.spread.as_ref()?;
     let cpu = view.saturated_softirq()?;
     let all = spread.packets.iter().fold(0u64, |sum, c| sum.saturating_add(c.packets));
-    let here = spread.packets.iter().find(|c| c.cpu == cpu)?.packets;
-    let part = here as f64 / all as f64;
+    let here = spread.packets.iter().find(|c| c.cpu == cpu)?;
+    let part = here.packets as f64 / all as f64;
     let idle = |c: u32| view.busy_ratio(c).map(|busy| (c, 1.0 - busy));
     let others = view.cpus.iter().filter(|c| c.cpu != cpu).filter_map(|c| idle(c.cpu));
     let spare = others.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
@@ -29,14 +65,15 @@ pub fn packed(view: &View) -> Option<Packed> {
         return None;
     }
     let mask = spread.rps_cpus.as_deref().map(<[u32]>::len);
-    let stage = match (spread.flows, mask) {
+    let flows = Flows::of(spread, here);
+    let stage = match (flows, mask) {
         // One flow goes to one CPU, wherever that is: nothing spreads it, and only a wider mask tried to.
-        (Some(0 | 1), Some(2..)) => Stage::RpsPointless,
-        (Some(0 | 1), _) => return None,
+        (Flows::Counted(0 | 1) | Flows::One(_), Some(2..)) => Stage::RpsPointless,
+        (Flows::Counted(0 | 1) | Flows::One(_), _) => return None,
         (_, Some(0)) if spread.queues.is_none_or(|queues| queues <= 1) => Stage::RpsMissing,
         _ => Stage::OneCpu,
     };
-    Some(Packed { stage, cpu, part, spare })
+    Some(Packed { stage, cpu, part, spare, flows })
 }
 
 /// Why the load is not spread, as a sentence's end.
@@ -57,20 +94,16 @@ fn why(view: &View, packed: &Packed) -> String {
     }
 }
 
-fn spread_line(view: &View, packed: &Packed) -> EvidenceLine {
-    let flows = view.raw.spread.as_ref().and_then(|spread| spread.flows);
-    let of = flows.map_or_else(
-        || "an unknown number of flows".into(),
-        |n| if n == 1 { "one flow".into() } else { format!("{} flows", count(n)) },
-    );
+fn spread_line(packed: &Packed) -> EvidenceLine {
+    let (of, source) = packed.flows.words();
     let (other, idle) = packed.spare;
     let text = format!(
-        "CPU {} took {} of all packets, of {of}; CPU {other} was idle {} of the window",
+        "CPU {} took {} of all packets{of}; CPU {other} was idle {} of the window",
         packed.cpu,
         percent(packed.part),
         percent(idle)
     );
-    line(text, "/proc/net/softnet_stat processed, /proc/stat")
+    line(text, format!("/proc/net/softnet_stat processed, /proc/stat{source}"))
 }
 
 pub fn judge(view: &View) -> Option<Claim> {
@@ -85,8 +118,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         return None;
     }
     let lost = if slowed { 0 } else { lost };
-    let flows = view.raw.spread.as_ref().and_then(|spread| spread.flows);
-    let sure = Confidence::strong_if(flows.is_some());
+    let sure = Confidence::strong_if(!matches!(packed.flows, Flows::Unknown));
     let cpu = packed.cpu;
     let what = match packed.stage {
         Stage::RpsPointless => "one flow on one CPU is the limit",
@@ -102,7 +134,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     let claim = Claim::new(packed.stage, sure, Part::PATH, sentence)
         .on(Some(cpu))
         .because(drops(view, place))
-        .because([spread_line(view, &packed)])
+        .because([spread_line(&packed)])
         .because(cpu_use(view, cpu))
         .because((lost == 0).then(|| lossless(view)))
         .because([rates(view)]);

@@ -192,16 +192,18 @@ fn ledger() -> impl Strategy<Value = Ledger> {
 }
 
 fn spread() -> impl Strategy<Value = CpuDistribution> {
-    let packets = vec((0u32..4, packets()), 0..4).prop_map(|all| {
+    let row = (packets(), option::of(number()));
+    let packets = vec((0u32..4, row), 0..4).prop_map(|all| {
         // One entry per CPU, as softnet_stat has it.
-        let by_cpu: std::collections::BTreeMap<u32, u64> = all.into_iter().collect();
+        let by_cpu: std::collections::BTreeMap<u32, _> = all.into_iter().collect();
         by_cpu
             .into_iter()
-            .map(|(cpu, packets)| CpuPackets {
+            .map(|(cpu, (packets, one_flow_ratio))| CpuPackets {
                 cpu,
                 packets,
                 dropped_packets: packets % 7,
                 squeezed_count: packets % 5,
+                one_flow_ratio,
             })
             .collect()
     });

@@ -8,7 +8,7 @@ use rxpath_record::ledger::{CrossCheck, Drop, Ledger, LedgerUnit, Place};
 use rxpath_record::verdict::DiagnosisVerdict;
 
 use spread_and_probed::scenes_of_spreading_and_probes;
-pub use spread_and_probed::{conntrack, packed, socket_lock, ticks_err, victim};
+pub use spread_and_probed::{conntrack, hashed, packed, socket_lock, ticks_err, victim};
 
 /// A thread on one CPU.
 pub fn thread(name: &str, cpu: u32, running: f64, waiting: f64, packets: u64) -> ThreadUse {

@@ -37,6 +37,10 @@ fn removals(e: &WindowEvidence) -> Vec<(String, WindowEvidence)> {
     without("segments".into(), &|e| e.segments_per_send = None);
     without("spread".into(), &|e| e.spread = None);
     without("flows".into(), &|e| e.spread.iter_mut().for_each(|s| s.flows = None));
+    without("hashes".into(), &|e| {
+        let cpus = e.spread.iter_mut().flat_map(|spread| &mut spread.packets);
+        cpus.for_each(|cpu| cpu.one_flow_ratio = None);
+    });
     without("conntrack".into(), &|e| e.conntrack = None);
     without("table's size".into(), &|e| {
         e.conntrack.iter_mut().for_each(|conntrack| conntrack.entries_max = None);

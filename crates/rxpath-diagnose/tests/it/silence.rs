@@ -7,8 +7,8 @@ use rxpath_record::verdict::{Confidence, Stage};
 
 use crate::arbitrary::LOSSES;
 use crate::made::{
-    conntrack, cpu, livelock, lost, nothing, packed, rps, scenes, slow_reader, socket, socket_lock,
-    thread, ticks_err, trial, victim,
+    conntrack, cpu, hashed, livelock, lost, nothing, packed, rps, scenes, slow_reader, socket,
+    socket_lock, thread, ticks_err, trial, victim,
 };
 
 fn stage(evidence: &WindowEvidence) -> Stage {
@@ -201,6 +201,27 @@ fn a_load_is_called_packed_only_while_it_could_be_spread() {
     let mut spread = packed(Some(16), 1, vec![0, 1]);
     spread.spread.as_mut().unwrap().packets[0].packets = 5_000;
     assert_eq!(stage(&spread), Stage::Softirq);
+}
+
+#[test]
+fn flows_that_nobody_counted_are_one_if_their_packets_have_one_hash() {
+    let verdict = diagnose(&hashed(0.95, vec![0, 1]));
+    assert_eq!((verdict.stage, verdict.confidence), (Stage::RpsPointless, Confidence::Strong));
+    for (rps_cpus, many) in [(vec![], Stage::RpsMissing), (vec![1], Stage::OneCpu)] {
+        assert_eq!(stage(&hashed(0.95, rps_cpus.clone())), Stage::Softirq, "RPS {rps_cpus:?}");
+        assert_eq!(stage(&hashed(0.94, rps_cpus.clone())), many, "RPS {rps_cpus:?}");
+    }
+    let verdict = diagnose(&hashed(0.94, vec![0, 1]));
+    assert_eq!((verdict.stage, verdict.confidence), (Stage::OneCpu, Confidence::Fair));
+    // The flow of another CPU.
+    let mut other = hashed(0.98, vec![0, 1]);
+    let cpus = &mut other.spread.as_mut().unwrap().packets;
+    cpus[0].one_flow_ratio = cpus[1].one_flow_ratio.take();
+    assert_eq!(stage(&other), Stage::OneCpu);
+    // What the sender says of its flows counts more.
+    let mut counted = hashed(0.98, vec![0, 1]);
+    counted.spread.as_mut().unwrap().flows = Some(16);
+    assert_eq!(stage(&counted), Stage::OneCpu);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub fn host(offered: u64, drops: Vec<Drop>) -> WindowEvidence {
 }
 
 pub fn packets(cpu: u32, packets: u64, dropped_packets: u64) -> CpuPackets {
-    CpuPackets { cpu, packets, dropped_packets, squeezed_count: 0 }
+    CpuPackets { cpu, packets, dropped_packets, ..CpuPackets::default() }
 }
 
 pub fn of(local: &str, pid: i32, name: &str, mut socket: SocketUse) -> SocketUse {

@@ -16,6 +16,7 @@ pub(super) fn scenes_of_spreading_and_probes() -> Vec<(&'static str, WindowEvide
         ("one_cpu", packed(Some(16), 1, vec![1])),
         ("rps_missing", packed(Some(16), 1, vec![])),
         ("rps_pointless", packed(Some(1), 1, vec![0, 1])),
+        ("rps_pointless_by_hash", hashed(0.98, vec![0, 1])),
         ("conntrack", conntrack(5_000)),
         ("conntrack_and_filter", conntrack(4_000)),
         ("victim", victim(0.4)),
@@ -64,6 +65,15 @@ pub fn packed(flows: Option<u64>, queues: u32, rps_cpus: Vec<u32>) -> WindowEvid
     });
     let (queues, rps_cpus) = (Some(queues), Some(rps_cpus));
     e.spread = Some(CpuDistribution { queues, rps_cpus, flows, packets: packets.to_vec() });
+    e
+}
+
+/// The same, of flows that nobody counted: the largest has this share of the packets on CPU 1.
+pub fn hashed(one_flow_ratio: f64, rps_cpus: Vec<u32>) -> WindowEvidence {
+    let mut e = packed(None, 1, rps_cpus);
+    for row in e.spread.iter_mut().flat_map(|spread| &mut spread.packets) {
+        row.one_flow_ratio = Some(one_flow_ratio).filter(|_| row.cpu == 1);
+    }
     e
 }
 
