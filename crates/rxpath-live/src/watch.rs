@@ -23,7 +23,7 @@ mod totals;
 mod turning;
 mod unloaded;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rxpath_bpf::cost::own_cpu;
@@ -245,7 +245,9 @@ impl LiveWatcher {
         let unseen = live::unseen(&mut self.unseen, around, reasons);
         let between = Between::marks(&self.begun.mark, &ended.mark, &self.begun.ours);
         let window_s = between.seconds().max(1e-3);
-        self.owners.learn(&self.root, &looks);
+        let nobody = BTreeSet::new();
+        let readers = seen.as_ref().map_or(&nobody, |seen| &seen.readers);
+        self.owners.learn(&self.root, &looks, readers);
         let window = Window {
             rates: Rates::new(&self.begun.snapshot, &ended.snapshot, window_s),
             between: &between,

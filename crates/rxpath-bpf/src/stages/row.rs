@@ -38,10 +38,9 @@ pub(super) fn outlier(key: &[u8], value: &[u8]) -> (usize, Outlier) {
     let (t_ns, latency_ns, cpu, pid) = (f.u64(), f.u64(), f.u32(), f.u32());
     let (ifindex, netns, comm) = (f.u32(), f.u32(), f.text(16));
     let task = format!("{comm} ({pid})");
-    (
-        stage as usize,
-        Outlier { t_ns, latency_ns, cpu, protocol, port: port as u16, ifindex, netns, task },
-    )
+    let (port, pid) = (port as u16, pid as i32);
+    let outlier = Outlier { t_ns, latency_ns, cpu, protocol, port, ifindex, netns, task, pid };
+    (stage as usize, outlier)
 }
 
 #[cfg(test)]

@@ -81,4 +81,6 @@ pub struct Outlier {
     pub netns: u32,
     /// The task: the reader, or the interrupted task where the packet has not reached the socket.
     pub task: String,
+    /// Its process; 0 in runs of earlier versions.
+    pub pid: i32,
 }

@@ -54,8 +54,9 @@ impl Pace {
 }
 
 impl Owners {
-    /// Asks for the owners of sockets that are new, and forgets those that are gone.
-    pub fn learn(&mut self, root: &Root, looks: &SocketSamples) {
+    /// Asks for the owners of sockets that are new, and forgets those that are gone. `readers`: ports of UDP, each with a process
+    /// that was seen to read there.
+    pub fn learn(&mut self, root: &Root, looks: &SocketSamples, readers: &BTreeSet<(u16, i32)>) {
         self.by_inode.retain(|inode, _| looks.has(*inode));
         self.windows += 1;
         let again = self.windows.is_multiple_of(AGAIN);
@@ -69,7 +70,24 @@ impl Owners {
             self.ask(root, new);
             self.pace.took(Instant::now(), own_cpu().saturating_sub(before));
         }
+        self.add_readers(root, looks, readers);
         self.choose(looks);
+    }
+
+    /// Of sockets that no process shows those are the owners that read at their port.
+    fn add_readers(&mut self, root: &Root, looks: &SocketSamples, readers: &BTreeSet<(u16, i32)>) {
+        for (inode, port) in looks.shown_of_udp() {
+            let Some(owners) = self.by_inode.get_mut(&inode).filter(|owners| owners.is_empty())
+            else {
+                continue;
+            };
+            for (_, pid) in readers.range((port, 0)..=(port, i32::MAX)) {
+                // It may have ended since.
+                let Ok(task) = task::read(root, *pid, None) else { continue };
+                self.processes.insert(*pid, Process { name: task.comm, threads: task.threads });
+                owners.insert(*pid);
+            }
+        }
     }
 
     fn ask(&mut self, root: &Root, new: BTreeSet<u32>) {
@@ -194,7 +212,22 @@ mod tests {
     fn only_shown_sockets_are_asked_about_and_those_that_are_gone_forgotten() {
         let mut owners = Owners::default();
         owners.by_inode.insert(5, [1].into());
-        owners.learn(&Root::host(), &SocketSamples::of_drops(&[(u32::MAX, 1)]));
+        owners.learn(&Root::host(), &SocketSamples::of_drops(&[(u32::MAX, 1)]), &BTreeSet::new());
         assert_eq!(owners.by_inode, [(u32::MAX, BTreeSet::new())].into());
+    }
+
+    /// As of an exporter without capabilities, to which `/proc` shows nothing of other users.
+    #[test]
+    fn who_reads_at_a_port_owns_its_sockets_if_no_process_shows_them() {
+        let own = std::process::id() as i32;
+        let looks = SocketSamples::of_drops(&[(u32::MAX, 1), (u32::MAX - 1, 1)]);
+        let mut owners = Owners::default();
+        owners.by_inode.insert(u32::MAX - 1, [1].into());
+        // The sockets of this test have port 0, and no process has the last number.
+        let readers = [(0, own), (0, i32::MAX), (9, 1)].into();
+        owners.learn(&Root::host(), &looks, &readers);
+        assert_eq!(owners.by_inode[&u32::MAX], [own].into());
+        assert_eq!(owners.by_inode[&(u32::MAX - 1)], [1].into(), "it is known");
+        assert!(owners.pids().contains(&own));
     }
 }

@@ -421,6 +421,7 @@ impl Probes {
             net_tx_ns: net_tx_ns(&polled.cpus, &self.polled.cpus),
             napis: polls,
             latency,
+            readers: self.latency.readers(),
             one_flow,
             steal: Some(Arc::new(steal)),
             gaps,

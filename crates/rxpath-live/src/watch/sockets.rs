@@ -4,6 +4,7 @@ mod listing;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::cost::own_cpu;
@@ -25,6 +26,7 @@ const ROWS: usize = 200;
 struct Seen {
     protocol: &'static str,
     local: String,
+    port: u16,
     remote: String,
     /// Filling of the last look, in the unit of the limit.
     queued: u64,
@@ -107,7 +109,7 @@ impl SocketSampler {
         for socket in self.udp_list.listed(listed, took, Instant::now()).unwrap_or_default() {
             let Some(memory) = socket.memory else { continue };
             let filled = (u64::from(memory.rmem), u64::from(memory.rcvbuf));
-            let about = || ("udp", socket.local.to_string(), remote(&socket.remote));
+            let about = || ("udp", socket.local, remote(&socket.remote));
             self.take_look(socket.inode, about, filled, &memory);
         }
     }
@@ -132,7 +134,7 @@ impl SocketSampler {
                 (u64::from(memory.rmem), u64::from(memory.rcvbuf))
             };
             let protocol = if listens { "tcp-listen" } else { "tcp" };
-            let about = || (protocol, socket.local.to_string(), remote(&socket.remote));
+            let about = || (protocol, socket.local, remote(&socket.remote));
             self.take_look(socket.inode, about, filled, &memory);
         }
     }
@@ -140,7 +142,7 @@ impl SocketSampler {
     fn take_look(
         &mut self,
         inode: u32,
-        about: impl Fn() -> (&'static str, String, String),
+        about: impl Fn() -> (&'static str, SocketAddr, String),
         (queued, limit): (u64, u64),
         memory: &SkMemInfo,
     ) {
@@ -149,7 +151,8 @@ impl SocketSampler {
         }
         let socket = self.seen.entry(inode).or_insert_with(|| {
             let (protocol, local, remote) = about();
-            Seen { protocol, local, remote, ..Seen::default() }
+            let port = local.port();
+            Seen { protocol, local: local.to_string(), port, remote, ..Seen::default() }
         });
         (socket.queued, socket.limit) = (queued, limit);
         socket.queued_max = socket.queued_max.max(queued);
@@ -173,7 +176,7 @@ impl SocketSampler {
     }
 }
 
-fn remote(address: &std::net::SocketAddr) -> String {
+fn remote(address: &SocketAddr) -> String {
     if address.port() == 0 { String::new() } else { address.to_string() }
 }
 
@@ -196,6 +199,13 @@ impl SocketSamples {
     /// Those that have a row, in the order of the rows.
     pub fn shown(&self) -> impl Iterator<Item = u32> {
         self.shown.iter().copied().filter(|inode| *inode != 0)
+    }
+
+    /// Those of UDP that have a row, with their local ports.
+    pub fn shown_of_udp(&self) -> impl Iterator<Item = (u32, u16)> {
+        let one = |inode: u32| Some((inode, self.seen.get(&inode)?));
+        let udp = self.shown().filter_map(one).filter(|(_, socket)| socket.protocol == "udp");
+        udp.map(|(inode, socket)| (inode, socket.port))
     }
 
     /// UDP's, for the diagnosis.

@@ -1,13 +1,17 @@
 //! Latency of stages from reading to reading, and what it sums up to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_bpf::stages::Stages;
-use rxpath_core::measured::StageTimes;
+use rxpath_core::measured::{Outlier, StageName, StageTimes};
 use rxpath_host::HostError;
+use rxpath_host::read::identity::network_namespace;
 use rxpath_record::watch::{LatencyRow, StageLatency};
 
 use super::rows::since;
+
+/// The protocol of a socket.
+const UDP: u32 = nix::libc::IPPROTO_UDP as u32;
 
 /// The last reading, and the sums since they were taken.
 #[derive(Debug, Default)]
@@ -20,6 +24,12 @@ impl Latency {
     /// What was measured since they were asked for last.
     pub(super) fn take_sums(&mut self) -> BTreeMap<String, StageLatency> {
         std::mem::take(&mut self.sums)
+    }
+
+    /// Ports of UDP in this network namespace, each with a process that was seen to read there: `/proc` may not show who has its
+    /// sockets open.
+    pub(super) fn readers(&self) -> BTreeSet<(u16, i32)> {
+        network_namespace().map_or_else(|_| BTreeSet::new(), |own| readers(&self.before, own))
     }
 
     /// What was measured since the last reading.
@@ -40,5 +50,42 @@ impl Latency {
         }
         self.before = now;
         Ok(rows)
+    }
+}
+
+fn readers(stages: &[StageTimes], netns: u64) -> BTreeSet<(u16, i32)> {
+    let reads = stages.iter().filter(|stage| stage.stage == StageName::SocketToRead);
+    let is_own =
+        |read: &&Outlier| u64::from(read.netns) == netns && read.protocol == UDP && read.pid > 0;
+    let own = reads.flat_map(|stage| &stage.outliers).filter(is_own);
+    own.map(|read| (read.port, read.pid)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_reads_a_port_is_known_of_udp_in_this_namespace() {
+        let read = |port, netns, protocol, pid| Outlier {
+            port,
+            netns,
+            protocol,
+            pid,
+            ..Outlier::default()
+        };
+        let of = |stage, outliers| StageTimes { stage, outliers, ..StageTimes::default() };
+        let reads = vec![
+            read(53, 7, UDP, 812),
+            read(53, 7, UDP, 812),
+            read(54, 8, UDP, 813),
+            read(80, 7, 6, 814),
+            // Of a task that is none of this pid namespace's.
+            read(55, 7, UDP, 0),
+        ];
+        let interrupted = vec![read(53, 7, UDP, 99)];
+        let stages =
+            [of(StageName::ReceiveToSocket, interrupted), of(StageName::SocketToRead, reads)];
+        assert_eq!(readers(&stages, 7), [(53, 812)].into());
     }
 }

@@ -1,6 +1,6 @@
 //! What the probes saw.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rxpath_bpf::drops::SkbDrop;
@@ -36,6 +36,8 @@ pub struct Seen {
     pub drops: Vec<(SkbDrop, u64)>,
     /// Latency of stages.
     pub latency: Vec<LatencyRow>,
+    /// Ports of UDP in this network namespace, each with a process that was seen to read there.
+    pub readers: BTreeSet<(u16, i32)>,
     /// The share of the largest flow in the sampled packets of each CPU, where they were enough.
     pub one_flow: BTreeMap<u32, f64>,
     /// What the probes can't tell.
