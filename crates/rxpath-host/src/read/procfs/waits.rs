@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::Root;
 use crate::read::procfs::socket_owner::inode;
+use crate::{HostError, Root};
 
 /// Calls that wait for the descriptor in their first argument.
 const READS: &[libc::c_long] =
@@ -18,20 +18,30 @@ const EPOLLS: &[libc::c_long] = &[
     libc::SYS_epoll_pwait2,
 ];
 
-/// Inodes of the sockets that a thread waits for at this moment. `None` where that is not known: it runs, it waits for
-/// something else or by `poll`, whose descriptors are in its memory; or the file is not shown (`CAP_SYS_PTRACE`).
+/// Inodes of the sockets that a thread waits for at this moment; none where it runs, waits for something else, or has ended.
 ///
-/// **Caveat** an epoll set within another is not followed.
-pub fn sockets(root: &Root, pid: i32, tid: i32) -> Option<BTreeSet<u32>> {
-    let (call, fd) = call(&root.text(&format!("/proc/{pid}/task/{tid}/syscall")).ok()?)?;
+/// **Caveat** an epoll set within another is not followed, and the descriptors of `poll` are in the thread's memory.
+/// **Errors** `Denied` when the thread does not show it (`CAP_SYS_PTRACE`).
+pub fn sockets(root: &Root, pid: i32, tid: i32) -> Result<BTreeSet<u32>, HostError> {
+    match waited_for(root, pid, tid) {
+        // Ended or closed since.
+        Err(HostError::Missing { .. }) => Ok(BTreeSet::new()),
+        found => found,
+    }
+}
+
+fn waited_for(root: &Root, pid: i32, tid: i32) -> Result<BTreeSet<u32>, HostError> {
+    let Some((call, fd)) = call(&root.text(&format!("/proc/{pid}/task/{tid}/syscall"))?) else {
+        return Ok(BTreeSet::new());
+    };
     if READS.contains(&call) {
-        let target = root.link(&format!("/proc/{pid}/fd/{fd}")).ok()?;
-        return inode(&target.to_string_lossy()).map(|inode| [inode].into());
+        let target = root.link(&format!("/proc/{pid}/fd/{fd}"))?;
+        return Ok(inode(&target.to_string_lossy()).into_iter().collect());
     }
     if EPOLLS.contains(&call) {
-        return Some(watched(&root.text(&format!("/proc/{pid}/fdinfo/{fd}")).ok()?));
+        return Ok(watched(&root.text(&format!("/proc/{pid}/fdinfo/{fd}"))?));
     }
-    None
+    Ok(BTreeSet::new())
 }
 
 /// Number and first argument of a blocked call: `45 0x3 0x7f...`; a thread that runs says `running`.
@@ -54,7 +64,7 @@ mod tests {
     use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
     use proptest::prelude::*;
     use std::net::UdpSocket;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
 
@@ -64,7 +74,7 @@ mod tests {
     }
 
     /// What a thread waits for that does this to a socket, once it does.
-    fn waited(wait: fn(&UdpSocket)) -> (u32, Option<BTreeSet<u32>>) {
+    fn waited(wait: fn(&UdpSocket)) -> (u32, BTreeSet<u32>) {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let (to, inode) = (socket.local_addr().unwrap(), number(&socket));
         let (tell, told) = channel();
@@ -73,9 +83,9 @@ mod tests {
             wait(&socket);
         });
         let (tid, pid) = (told.recv().unwrap(), std::process::id() as i32);
-        let (begun, mut found) = (Instant::now(), None);
-        while found.is_none() && begun.elapsed() < Duration::from_secs(20) {
-            found = sockets(&Root::host(), pid, tid);
+        let (begun, mut found) = (Instant::now(), BTreeSet::new());
+        while found.is_empty() && begun.elapsed() < Duration::from_secs(20) {
+            found = sockets(&Root::host(), pid, tid).unwrap();
             // why: the thread has not entered the call yet, and nothing says when it has.
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -87,7 +97,7 @@ mod tests {
     #[test]
     fn a_blocked_reader_waits_for_its_socket() {
         let (inode, found) = waited(|socket| assert_eq!(socket.recv(&mut [0; 8]).unwrap(), 1));
-        assert_eq!(found, Some([inode].into()));
+        assert_eq!(found, [inode].into());
     }
 
     #[test]
@@ -97,17 +107,36 @@ mod tests {
             epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)).unwrap();
             epoll.wait(&mut [EpollEvent::empty()], EpollTimeout::NONE).unwrap();
         });
-        assert_eq!(found, Some([inode].into()));
+        assert_eq!(found, [inode].into());
     }
 
     #[test]
     fn who_runs_or_is_gone_waits_for_nothing() {
         let (pid, tid) = (std::process::id() as i32, crate::read::thread::current_tid());
-        assert_eq!(sockets(&Root::host(), pid, tid), None);
-        assert_eq!(sockets(&Root::host(), -1, -1), None);
+        for (pid, tid) in [(pid, tid), (-1, -1)] {
+            assert!(sockets(&Root::host(), pid, tid).unwrap().is_empty(), "{tid}");
+        }
         assert_eq!(call("running\n"), None);
         assert_eq!(call("-1 0x7ffd 0x7f08"), Some((-1, 0x7ffd)));
         assert_eq!(call("45 0x3 0x7f085f216000"), Some((45, 3)));
+    }
+
+    #[test]
+    fn who_does_not_show_its_call_differs_from_who_waits_for_nothing() {
+        let tree = tempfile::tempdir().unwrap();
+        let file = tree.path().join("proc/7/task/8/syscall");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "running\n").unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0)).unwrap();
+        let root = Root::tree(tree.path()).unwrap();
+        // Of this thread alone: root may read everything with them.
+        let asked = std::thread::spawn(move || {
+            for all in [caps::Capability::CAP_DAC_OVERRIDE, caps::Capability::CAP_DAC_READ_SEARCH] {
+                caps::drop(None, caps::CapSet::Effective, all).unwrap();
+            }
+            sockets(&root, 7, 8)
+        });
+        assert!(matches!(asked.join().unwrap(), Err(HostError::Denied { .. })));
     }
 
     proptest! {
