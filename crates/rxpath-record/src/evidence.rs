@@ -342,9 +342,10 @@ pub struct SocketUse {
     /// Threads that read from it in the window, on a watched host and where that was watched.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub readers: Option<Vec<i32>>,
-    /// Threads that waited for it when the window ended, of a socket of a group that nobody read.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub waiters: Vec<i32>,
+    /// Threads that waited for it when the window ended, of a socket of a group that got nothing; none where nobody did. Absent
+    /// where this was not asked, or not answered: it needs `CAP_SYS_PTRACE`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub waiters: Option<Vec<i32>>,
     /// Local address and port, on a watched host.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub local: String,

@@ -13,10 +13,9 @@ pub fn claim(view: &View) -> Option<Claim> {
         .iter()
         .map(|s| {
             let (read, dropped) = (count(s.delivered_packets), count(s.drops_packets));
-            let waits = s
-                .waiters
-                .first()
-                .map_or_else(String::new, |tid| format!(", thread {tid} waits for it"));
+            let waiter = s.waiters.iter().flatten().next();
+            let waits =
+                waiter.map_or_else(String::new, |tid| format!(", thread {tid} waits for it"));
             format!("{}: {read} read, {dropped} dropped{waits}", s.index)
         })
         .collect();

@@ -208,7 +208,8 @@ fn members(view: &View) -> Option<(String, &'static str)> {
         let text = format!("whether the {of} of {all} sockets that dropped nothing got anything");
         return Some((text, "tracepoint sock:sock_recv_length"));
     }
-    let unknown = idle.iter().filter(|socket| socket.waiters.is_empty()).count() as u64;
+    let unknown = idle.iter().filter(|socket| socket.waiters.as_ref().is_none_or(Vec::is_empty));
+    let unknown = unknown.count() as u64;
     (unknown > 0).then(|| {
         let text =
             format!("who would read {} of the {all} sockets, which got nothing", count(unknown));

@@ -31,8 +31,8 @@ impl<'a> Service<'a> {
             self.sockets.iter().copied().max_by_key(|s| (s.drops_packets, Reverse(s.index)))?;
         let nobody = worst.readers.as_ref().is_some_and(Vec::is_empty);
         let most = worst.drops_packets as f64 >= MOST_OF_LOSS_RATIO * self.drops() as f64;
-        (nobody && worst.delivered_packets == 0 && worst.waiters.is_empty() && most)
-            .then_some(worst)
+        let waits = worst.waiters.as_ref().is_some_and(|waiters| !waiters.is_empty());
+        (nobody && worst.delivered_packets == 0 && !waits && most).then_some(worst)
     }
 
     /// Its owners, each once.
@@ -78,7 +78,7 @@ fn known<'a>(sockets: impl Iterator<Item = &'a SocketUse>) -> Option<BTreeSet<i3
     let mut all = BTreeSet::new();
     for socket in sockets {
         all.extend(socket.readers.as_ref()?);
-        all.extend(&socket.waiters);
+        all.extend(socket.waiters.iter().flatten());
     }
     Some(all)
 }

@@ -126,7 +126,9 @@ fn sockets() -> impl Strategy<Value = Vec<SocketUse>> {
                     owners: vec![SocketOwner { pid: (samples % 3) as i32, name: "named".into() }],
                     readers: [None, Some(vec![]), Some(vec![1, 2])][drops_packets as usize % 3]
                         .clone(),
-                    waiters: [vec![], vec![2, 3]][delivered_packets as usize % 2].clone(),
+                    waiters: [None, Some(vec![]), Some(vec![2, 3])]
+                        [delivered_packets as usize % 3]
+                        .clone(),
                 },
             );
     vec(one, 0..4).prop_map(|mut sockets| {

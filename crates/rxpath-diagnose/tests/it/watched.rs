@@ -315,7 +315,7 @@ fn a_group_whose_other_readers_wait_for_their_first_datagram_is_uneven() {
     // As the kernel gives it: who never read is no reader, and the thread that waits is found by its system call.
     let mut e = dropping(vec![reader(812, 1, 1, 1.0), reader(812, 2, 2, 0.0)], 2);
     (e.sockets[0].readers, e.sockets[0].delivered_packets) = (Some(vec![1]), 5_000);
-    (e.sockets[1].readers, e.sockets[1].waiters) = (Some(vec![]), vec![2]);
+    (e.sockets[1].readers, e.sockets[1].waiters) = (Some(vec![]), Some(vec![2]));
     let verdict = diagnose(&e);
     assert_eq!(
         (verdict.stage, verdict.confidence),
@@ -326,8 +326,8 @@ fn a_group_whose_other_readers_wait_for_their_first_datagram_is_uneven() {
         "{}",
         text(&verdict)
     );
-    // Nobody is seen to wait for it: it may be the same thread's.
-    e.sockets[1].waiters.clear();
+    // Each thread was asked, and nobody waits for it: it may be the same thread's.
+    e.sockets[1].waiters = Some(vec![]);
     e.receiver_threads.truncate(1);
     let verdict = diagnose(&e);
     assert_eq!((verdict.stage, verdict.confidence), (Stage::Application, Confidence::Fair));

@@ -9,7 +9,7 @@ use rxpath_record::evidence::SocketOwner;
 /// Processes by the inode of each socket that they have open.
 pub(crate) type Owners = BTreeMap<u32, BTreeSet<i32>>;
 
-/// Threads that wait for a socket, by its inode.
+/// Threads that wait for a socket, by its inode: none of a socket for which nobody waits, no entry where that is not known.
 pub(crate) type Waiters = BTreeMap<u32, BTreeSet<i32>>;
 
 /// Processes that are named of many sockets, at most.

@@ -34,15 +34,34 @@ pub(super) fn waiters(
     let Some(reads) = reads else { return Waiters::new() };
     let idle = |inode: &u32| !sockets[inode].was_used() && !reads.contains_key(inode);
     let idle: BTreeSet<u32> = busy(sockets).into_iter().filter(idle).collect();
+    waiting(between, &idle, owners, |pid, tid| waits::sockets(&root, pid, tid).ok())
+}
+
+/// The same of these sockets, by what each thread of a process answers. That nobody waits for a socket is known only where each
+/// thread of its owners has answered.
+fn waiting(
+    between: &Between,
+    idle: &BTreeSet<u32>,
+    owners: &Owners,
+    ask: impl Fn(i32, i32) -> Option<BTreeSet<u32>>,
+) -> Waiters {
     let pids: BTreeSet<i32> =
         idle.iter().filter_map(|inode| owners.get(inode)).flatten().copied().collect();
     let threads = between.threads.iter().filter(|(_, time)| pids.contains(&time.leader));
     let mut all = Waiters::new();
-    for (tid, time) in threads.take(ASKED) {
-        let waits_for = waits::sockets(&root, time.leader, *tid).unwrap_or_default();
-        for inode in waits_for.intersection(&idle) {
+    let mut answers: BTreeMap<i32, bool> = BTreeMap::new();
+    for (n, (tid, time)) in threads.enumerate() {
+        let waits_for = if n < ASKED { ask(time.leader, *tid) } else { None };
+        *answers.entry(time.leader).or_insert(true) &= waits_for.is_some();
+        for inode in waits_for.unwrap_or_default().intersection(idle) {
             all.entry(*inode).or_default().insert(*tid);
         }
+    }
+    // A process without a thread here was not asked.
+    let answered = |pid: &i32| answers.get(pid) == Some(&true);
+    let by_all = |pids: &BTreeSet<i32>| !pids.is_empty() && pids.iter().all(answered);
+    for inode in idle.iter().filter(|inode| owners.get(inode).is_some_and(by_all)) {
+        all.entry(*inode).or_default();
     }
     all
 }
@@ -190,6 +209,36 @@ mod tests {
         let known = known(&inodes, Some(&reads), &Waiters::new());
         let found = readers(&between(&all), &inodes, &owners, &known, &ReaderGroups::default());
         assert_eq!(found.iter().map(|it| it.tid).collect::<Vec<_>>(), [10, 11, 12, 20]);
+    }
+
+    #[test]
+    fn that_nobody_waits_is_known_only_where_each_thread_of_each_owner_answers() {
+        let owned = [(1, [10].into()), (2, [20].into()), (3, [10, 20].into()), (4, [30].into())];
+        let (owners, idle) = (Owners::from(owned), BTreeSet::from([1, 2, 3, 4, 5]));
+        let between = between(&[(10, 10, 9), (11, 10, 9), (20, 20, 9), (21, 20, 9)]);
+        // One of the two that thread 11 waits for is none of these.
+        let answer = |tid| match tid {
+            11 => Some(BTreeSet::from([1, 9])),
+            21 => None,
+            _ => Some(BTreeSet::new()),
+        };
+        // Of process 20 a thread does not answer, of 30 none is known, and nobody is known to own socket 5.
+        let found = waiting(&between, &idle, &owners, |_, tid| answer(tid));
+        assert_eq!(found, [(1, [11].into())].into());
+        let all_answer = |_: i32, tid: i32| answer(tid).or(Some(BTreeSet::from([2])));
+        let found = waiting(&between, &idle, &owners, all_answer);
+        assert_eq!(found, [(1, [11].into()), (2, [21].into()), (3, BTreeSet::new())].into());
+    }
+
+    #[test]
+    fn a_thread_over_the_bound_was_not_asked() {
+        let owners: Owners = [(1, [1].into())].into();
+        let nobody = |threads: usize| {
+            let threads: Vec<_> = (1..=threads as i32).map(|tid| (tid, 1, 9)).collect();
+            waiting(&between(&threads), &[1].into(), &owners, |_, _| Some(BTreeSet::new()))
+        };
+        assert_eq!(nobody(ASKED), [(1, BTreeSet::new())].into());
+        assert_eq!(nobody(ASKED + 1), Waiters::new());
     }
 
     #[test]

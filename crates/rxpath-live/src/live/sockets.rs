@@ -111,7 +111,7 @@ pub(super) fn uses(
         delivered_packets: by(inode).map_or(0, |by| by.values().sum()),
         local: socket.local.clone(),
         readers: reads.map(|_| readers(inode)),
-        waiters: waiters.get(inode).into_iter().flatten().copied().collect(),
+        waiters: waiters.get(inode).map(|tids| tids.iter().copied().collect()),
         owners: owners_of(*inode, owners),
         ..SocketUse::default()
     };
@@ -140,7 +140,9 @@ mod tests {
         let owners: Owners = [(1, BTreeSet::from([std::process::id() as i32]))].into();
         assert_eq!(uses(&sockets, &owners, None, &Waiters::new())[0].readers, None);
         let reads: Readings = [(1, [(11, 40), (12, 2)].into())].into();
-        let uses = uses(&sockets, &owners, Some(&reads), &Waiters::new());
+        let waiters: Waiters = [(2, BTreeSet::new())].into();
+        let uses = uses(&sockets, &owners, Some(&reads), &waiters);
+        assert_eq!([&uses[0].waiters, &uses[1].waiters], [&None, &Some(vec![])]);
         assert_eq!((uses[0].delivered_packets, &uses[0].readers), (42, &Some(vec![11, 12])));
         assert_eq!((uses[1].delivered_packets, &uses[1].readers), (0, &Some(vec![])));
         assert_eq!(uses[0].local, "10.0.0.1:53");
