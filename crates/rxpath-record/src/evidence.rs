@@ -349,6 +349,9 @@ pub struct SocketUse {
     /// Local address and port, on a watched host.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub local: String,
+    /// It is connected, on a watched host: it gets what one peer sends, and no hash of a group chooses it.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub connected: bool,
     /// Processes that have it open, on a watched host and where they could be seen.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub owners: Vec<SocketOwner>,

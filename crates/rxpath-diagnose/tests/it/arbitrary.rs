@@ -124,6 +124,7 @@ fn sockets() -> impl Strategy<Value = Vec<SocketUse>> {
                     delivered_packets,
                     local: ["", "0.0.0.0:53", "[::]:53"][rcvbuf_bytes as usize % 3].into(),
                     owners: vec![SocketOwner { pid: (samples % 3) as i32, name: "named".into() }],
+                    connected: queue_max_bytes % 2 == 1,
                     readers: [None, Some(vec![]), Some(vec![1, 2])][drops_packets as usize % 3]
                         .clone(),
                     waiters: [None, Some(vec![]), Some(vec![2, 3])]

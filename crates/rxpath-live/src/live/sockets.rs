@@ -15,6 +15,8 @@ use super::reads::Readings;
 pub(crate) struct Socket {
     /// Local address and port.
     pub(crate) local: String,
+    /// To one peer.
+    pub(crate) connected: bool,
     pub(crate) rcvbuf: u32,
     /// Of its first and of its last look.
     pub(crate) drops: [u32; 2],
@@ -66,6 +68,7 @@ pub(super) fn look(
         socket.look(&memory);
         if is_first {
             socket.local = found.local.to_string();
+            socket.connected = found.remote.port() != 0;
             if before.is_some_and(|before| !before.contains(&found.inode)) {
                 socket.drops[0] = 0;
             }
@@ -110,6 +113,7 @@ pub(super) fn uses(
         drops_packets: socket.dropped(),
         delivered_packets: by(inode).map_or(0, |by| by.values().sum()),
         local: socket.local.clone(),
+        connected: socket.connected,
         readers: reads.map(|_| readers(inode)),
         waiters: waiters.get(inode).map(|tids| tids.iter().copied().collect()),
         owners: owners_of(*inode, owners),
@@ -120,7 +124,23 @@ pub(super) fn uses(
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
+
+    #[test]
+    fn a_connected_socket_is_known_as_one() {
+        let [one, other] = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+        one.connect(other.local_addr().unwrap()).unwrap();
+        let mut diag = Netlink::sock_diag().unwrap();
+        // By port: a list of all may miss some while others come and go.
+        let mut connected = |socket: &UdpSocket| {
+            let (local, mut sockets) = (socket.local_addr().unwrap(), BTreeMap::new());
+            look(&mut diag, Some(local.port()), None, &mut sockets).unwrap();
+            sockets.values().find(|it| it.local == local.to_string()).unwrap().connected
+        };
+        assert!(connected(&one) && !connected(&other));
+    }
 
     #[test]
     fn services_of_one_port_at_two_addresses_are_two() {
@@ -131,7 +151,7 @@ mod tests {
         };
         let sockets = [
             (1, socket("10.0.0.1:53", 5)),
-            (2, socket("10.0.0.1:53", 0)),
+            (2, Socket { connected: true, ..socket("10.0.0.1:53", 0) }),
             (3, socket("10.0.0.2:53", 0)),
             (4, socket("0.0.0.0:514", 1)),
         ];
@@ -146,6 +166,7 @@ mod tests {
         assert_eq!((uses[0].delivered_packets, &uses[0].readers), (42, &Some(vec![11, 12])));
         assert_eq!((uses[1].delivered_packets, &uses[1].readers), (0, &Some(vec![])));
         assert_eq!(uses[0].local, "10.0.0.1:53");
+        assert_eq!([uses[0].connected, uses[1].connected], [false, true]);
         assert_eq!(uses[0].owners[0].pid, std::process::id() as i32);
         assert!(uses[2].owners.is_empty());
     }
