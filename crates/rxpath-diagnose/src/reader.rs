@@ -31,7 +31,7 @@ pub enum Cause {
     Descheduled,
     /// No thread read from the socket that drops most.
     NobodyReads,
-    /// One of several sockets gets more than its share; its reader is full while others have time left.
+    /// One of several sockets gets more than its share; its reader is full while others have time left, or may have.
     Uneven,
     /// Several threads are full on one socket.
     SharedSocket,
@@ -137,9 +137,29 @@ pub fn lock_wait<'a>(view: &View<'a>) -> Option<(&'a ContendedLock, f64)> {
     worst.filter(|(_, waited)| *waited >= LOCK_RATIO)
 }
 
-/// The most loaded socket (index) and its share of all arrivals, if uneven distribution overloads it.
-pub fn uneven(view: &View) -> Option<(u32, f64)> {
-    if view.sockets.len() < 2 || view.reader.least_demand >= SPARE_RATIO {
+/// A socket that uneven distribution overloads.
+#[derive(Clone, Copy, Debug)]
+pub struct OverloadedSocket {
+    /// Its index.
+    pub index: u32,
+    /// Its share of all arrivals.
+    pub share: f64,
+    /// Who could read what it drops.
+    pub others: OtherReaders,
+}
+
+/// The readers of the other sockets of an overloaded one's group.
+#[derive(Clone, Copy, Debug)]
+pub enum OtherReaders {
+    /// One has time left.
+    HaveTime,
+    /// Those of so many sockets are not known. These sockets got nothing, and who waits for them could not be asked.
+    Unknown(u64),
+}
+
+/// The most loaded socket, if uneven distribution overloads it.
+pub fn uneven(view: &View) -> Option<OverloadedSocket> {
+    if view.sockets.len() < 2 {
         return None;
     }
     // Without counts per socket, only the drops are known. The socket of the slowest reader has most drops, however
@@ -153,5 +173,31 @@ pub fn uneven(view: &View) -> Option<(u32, f64)> {
     let most = view.sockets.iter().rev().max_by_key(|socket| load(socket))?;
     let share = load(most) as f64 / all;
     let fair = 1.0 / view.sockets.len() as f64;
-    (most.drops_packets > 0 && share >= UNEVEN_FACTOR * fair).then_some((most.index, share))
+    if most.drops_packets == 0 || share < UNEVEN_FACTOR * fair {
+        return None;
+    }
+    let others = if view.reader.least_demand < SPARE_RATIO {
+        OtherReaders::HaveTime
+    } else {
+        OtherReaders::Unknown(unasked(view, most)?)
+    };
+    Some(OverloadedSocket { index: most.index, share, others })
+}
+
+/// How many sockets of the group got nothing and may have a reader that could not be asked. `None` also where the overloaded
+/// socket has no full reader of its own: a thread that reads several of them reads all, and so may threads that share one.
+fn unasked(view: &View, most: &SocketUse) -> Option<u64> {
+    let [reader] = most.readers.as_deref()? else { return None };
+    let is_read = |socket: &SocketUse| socket.readers.iter().flatten().any(|tid| tid == reader);
+    let reads = view.sockets.iter().filter(|socket| is_read(socket)).count();
+    if most.connected || reads > 1 || *reader != view.reader.lead.tid {
+        return None;
+    }
+    let got_nothing = |socket: &SocketUse| {
+        let unread = socket.readers.as_ref().is_some_and(Vec::is_empty);
+        unread && socket.drops_packets == 0 && socket.queue_max_bytes == 0
+    };
+    let unasked = view.sockets.iter().filter(|it| got_nothing(it) && it.waiters.is_none());
+    let unasked = unasked.filter(|socket| !socket.connected).count() as u64;
+    (unasked > 0).then_some(unasked)
 }

@@ -186,4 +186,5 @@ fn least_time_left(a: &Lead, b: &Lead) -> std::cmp::Ordering {
         .then_with(|| b.cpus.cmp(&a.cpus))
         .then(b.name.cmp(a.name))
         .then(b.host.cmp(a.host))
+        .then(b.tid.cmp(&a.tid))
 }

@@ -13,4 +13,5 @@ mod tcp;
 mod two_machines;
 mod verdicts;
 mod watched;
+mod watched_groups;
 mod watched_readers;
