@@ -1,14 +1,14 @@
 //! Deep looks of `rxpath export` at real losses.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::net::{TcpStream, UdpSocket};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rxpath_host::Root;
 use rxpath_host::lab::netns::{Inside, Namespace};
 
-use crate::bed::{Bed, RX_IP, send, tried, until};
+use crate::bed::{Bed, RX_IP, TX_IP, send, tried, until};
 use crate::exporter::Running;
 
 /// A port without a socket: its verdict needs no owner of a socket, which an exporter without capabilities does not see.
@@ -82,13 +82,13 @@ fn while_the_budget_is_spent_a_loss_waits_for_its_deep_look_and_gets_none() {
 
 /// An exporter with probes whose deep look at losses of the reader is over, and its status then. The one that it has after 20 s
 /// where there was none: a list of sockets may have cost too much, or a window have had a surer verdict.
-fn looked_deep(tx: &Namespace, rx: &Namespace) -> (Running, String) {
+fn looked_deep(rx: &Namespace, send_burst: impl Fn()) -> (Running, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rxpath"));
     command.args(["export", "--netns", rx.name(), "--budget", "100%", "--irq-entry", "5us"]);
     let running = Running::of(command);
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        send(tx, READ, 1_000);
+        send_burst();
         let status = status(&running);
         if status.contains(FOUND) || Instant::now() > deadline {
             return (running, status);
@@ -98,25 +98,30 @@ fn looked_deep(tx: &Namespace, rx: &Namespace) -> (Running, String) {
     }
 }
 
-/// The process has capabilities and hides its descriptors from the exporter, which has none. Windows do not know who reads.
+/// A process with so many sockets at one port. It has capabilities, and hides its descriptors and what its threads wait for from
+/// the exporter, which has none. Windows do not know who reads.
+fn serving(rx: &Namespace, sockets: usize, words: &[&str]) -> Child {
+    let mut reader = Command::new(env!("CARGO_BIN_EXE_rxpath"));
+    reader.args(["serve", "udp", &format!("{RX_IP}:{READ}"), "--batch", "1", "-d", "300s"]);
+    reader.args(words).stdout(Stdio::null()).stderr(Stdio::null());
+    let reader = rx.run(move |_| reader.spawn().unwrap()).unwrap();
+    // A loss at a port without a reader would get the only deep look of five minutes.
+    let listed = |_: &mut Inside| std::fs::read_to_string("/proc/thread-self/net/udp").unwrap();
+    let port = format!(":{READ:04X} ");
+    until("the reader has its port", || rx.run(listed).unwrap().matches(&port).count() >= sockets);
+    reader
+}
+
 #[test]
 fn a_deep_look_finds_the_reader_of_a_socket_whose_owner_is_hidden() {
     let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     // A reader that takes 5 ms for each datagram: it reads some 60 times in the time in which readers are found.
-    let address = format!("{RX_IP}:{READ}");
-    let words = ["serve", "udp", &address, "--work", "5ms", "--batch", "1", "-d", "300s"];
-    let mut reader = Command::new(env!("CARGO_BIN_EXE_rxpath"));
-    reader.args(words).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut reader = rx.run(move |_| reader.spawn().unwrap()).unwrap();
-    // A loss at a port without a reader would get the only deep look of five minutes.
-    let sockets = |_: &mut Inside| std::fs::read_to_string("/proc/thread-self/net/udp").unwrap();
-    let port = format!(":{READ:04X} ");
-    until("the reader has its port", || rx.run(sockets).unwrap().contains(&port));
+    let mut reader = serving(&rx, 1, &["--work", "5ms"]);
     // In the only look of an exporter the reader may have no CPU.
     let is_found = |(_, status): &(Running, String)| {
         status.contains(FOUND) && !status.contains("\"stage\": \"unknown\"")
     };
-    let looked = tried(|| looked_deep(&tx, &rx), is_found);
+    let looked = tried(|| looked_deep(&rx, || send(&tx, READ, 1_000)), is_found);
     assert!(is_found(&looked), "{}", looked.1);
     let (running, _) = looked;
     reader.kill().unwrap();
@@ -126,4 +131,26 @@ fn a_deep_look_finds_the_reader_of_a_socket_whose_owner_is_hidden() {
     // The maps of windows grow with the CPUs.
     let most = 16e6 * cpus.max(2) as f64 / 2.0;
     assert!(maps > 0.0 && maps < most, "{maps} of {most} bytes");
+}
+
+#[test]
+fn a_deep_look_finds_a_group_uneven_whose_idle_readers_are_hidden() {
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
+    let mut readers = serving(&rx, 3, &["-t", "3", "--sockets", "reuseport", "--work", "5ms"]);
+    // One flow: one of the three sockets gets it all.
+    let sender = tx.run(|_| UdpSocket::bind((TX_IP, 0)).unwrap()).unwrap();
+    let send_burst = || {
+        for _ in 0..1_000 {
+            sender.send_to(&[7; 32], (RX_IP, READ)).unwrap();
+        }
+    };
+    // In the only look of an exporter the reader may be kept from its CPU, and that limits it then.
+    let is_found = |(_, status): &(Running, String)| {
+        status.contains(FOUND) && status.contains("\"stage\": \"reuseport-imbalance\"")
+    };
+    let looked = tried(|| looked_deep(&rx, send_burst), is_found);
+    readers.kill().unwrap();
+    readers.wait().unwrap();
+    assert!(is_found(&looked), "{}", looked.1);
+    assert!(looked.1.contains("2 other sockets, whose readers are not known"), "{}", looked.1);
 }
