@@ -60,7 +60,9 @@ mod tests {
 
     fn packets(received: u64, buckets: &[(usize, u64)]) -> HashedPackets {
         let mut all = HashedPackets { cpu: 3, received, buckets: [0; BUCKETS] };
-        buckets.iter().for_each(|(at, packets)| all.buckets[*at] = *packets);
+        for (at, packets) in buckets {
+            all.buckets[*at] = *packets;
+        }
         all
     }
 

@@ -127,8 +127,7 @@ fn sockets() -> impl Strategy<Value = Vec<SocketUse>> {
                     connected: queue_max_bytes % 2 == 1,
                     readers: [None, Some(vec![]), Some(vec![1, 2])][drops_packets as usize % 3]
                         .clone(),
-                    waiters: [None, Some(vec![]), Some(vec![2, 3])]
-                        [delivered_packets as usize % 3]
+                    waiters: [None, Some(vec![]), Some(vec![2, 3])][delivered_packets as usize % 3]
                         .clone(),
                 },
             );

@@ -49,7 +49,9 @@ fn a_group_whose_idle_readers_could_not_be_asked_is_uneven_and_no_reader_is_said
 #[test]
 fn idle_sockets_that_nobody_waits_for_are_no_spare_readers() {
     let asked = |sockets: &mut [SocketUse]| {
-        sockets.iter_mut().for_each(|socket| socket.waiters = Some(vec![]));
+        for socket in sockets.iter_mut() {
+            socket.waiters = Some(vec![]);
+        }
     };
     assert_eq!(stage_with(|e| asked(&mut e.sockets[1..])), Stage::Application);
     // The threads of one of the two did not answer.

@@ -127,7 +127,7 @@ mod tests {
         let file = tree.path().join("proc/7/task/8/syscall");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, "running\n").unwrap();
-        std::fs::set_permissions(&file, PermissionsExt::from_mode(0)).unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).unwrap();
         let root = Root::tree(tree.path()).unwrap();
         // Of this thread alone: root may read everything with them.
         let asked = std::thread::spawn(move || {
