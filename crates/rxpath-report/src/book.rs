@@ -48,12 +48,11 @@ pub fn book_markdown(chapters: &[Chapter]) -> String {
     let mut out = format!("# Published experiments, reproduced\n\n{LEAD}\n\n");
     out += &markdown::table(&compared(chapters));
     out.push('\n');
-    let mut table = Table::new("experiment | answer | ledger | noise floor | run");
-    table.rows.extend(chapters.iter().map(|chapter| {
+    let rows = chapters.iter().map(|chapter| {
         let run = chapter.report.clone().unwrap_or_else(|| "–".into());
         vec![chapter.experiment.clone(), answer(chapter), ledger(chapter), noise(chapter), run]
-    }));
-    out + &markdown::table(&table)
+    });
+    out + &markdown::table(&Table::of("experiment | answer | ledger | noise floor | run", rows))
 }
 
 /// Every comparison of the experiments that ran.

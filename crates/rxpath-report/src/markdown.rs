@@ -88,8 +88,7 @@ fn variants(manifest: &Manifest) -> Table {
 }
 
 fn gains(manifest: &Manifest) -> Table {
-    let mut table = Table::new("step | metric | #change | #95 % interval | outcome | expected");
-    table.rows.extend(manifest.comparisons.iter().map(|comparison| {
+    let rows = manifest.comparisons.iter().map(|comparison| {
         let (metric, effect) = (&comparison.metric, &comparison.effect);
         let [interval, _] = effect.spans(metric);
         vec![
@@ -100,8 +99,8 @@ fn gains(manifest: &Manifest) -> Table {
             effect.verdict("blocks"),
             words::expected(comparison),
         ]
-    }));
-    table
+    });
+    Table::of("step | metric | #change | #95 % interval | outcome | expected", rows)
 }
 
 /// The median trial of each variant: where its datagrams went.

@@ -37,7 +37,7 @@ impl SheetPart {
         heads: &str,
         rows: Vec<Vec<String>>,
     ) -> Self {
-        Self { id, title, lead, table: Table { rows, ..Table::new(heads) } }
+        Self { id, title, lead, table: Table::of(heads, rows) }
     }
 }
 

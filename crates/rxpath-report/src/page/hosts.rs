@@ -4,6 +4,8 @@
 mod clocks;
 mod topology;
 
+use rxpath_record::manifest::Manifest;
+
 use crate::prelude::*;
 
 /// The section, or nothing where the run was on one machine.
@@ -37,95 +39,83 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     })
 }
 
-fn variants(run: &Run) -> impl Iterator<Item = &str> {
-    run.manifest.variants.iter().map(|variant| variant.name.as_str())
+/// What `of` finds for each variant, a row each that begins with its name.
+fn by_variant<T, I: IntoIterator<Item = T>>(
+    run: &Run,
+    heads: &str,
+    of: fn(&Manifest, &str) -> I,
+    row: impl Fn(String, T) -> Vec<String>,
+) -> Table {
+    let mut table = Table::new(heads);
+    for variant in &run.manifest.variants {
+        let found = of(&run.manifest, &variant.name).into_iter();
+        table.rows.extend(found.map(|it| row(variant.name.clone(), it)));
+    }
+    table
 }
 
 /// How far apart the senders started, in the counted trial in which it was most.
 fn starts(run: &Run) -> Table {
-    let mut rows = Table::new("variant | #senders started within");
-    for variant in variants(run) {
-        let spread = run.manifest.start_spread(variant);
-        rows.rows.extend(spread.map(|spread| vec![variant.to_owned(), spread.text()]));
-    }
-    rows
+    let heads = "variant | #senders started within";
+    by_variant(run, heads, Manifest::start_spread, |variant, spread| vec![variant, spread.text()])
 }
 
 /// What each sender sent to each receiver, over the trials that count.
 pub(crate) fn pairs(run: &Run) -> Table {
-    let mut rows =
-        Table::new("variant | sender | receiver | #offered | #delivered | #lost, of offered");
-    for variant in variants(run) {
-        rows.rows.extend(run.manifest.pairs(variant).into_iter().map(|pair| {
-            let lost = pair.lost_ratio().map(|ratio| number::percent(ratio, 1.0));
-            let unknown = || "not known".to_owned();
-            vec![
-                variant.to_owned(),
-                pair.sender,
-                pair.receiver,
-                number::count(pair.offered_packets),
-                pair.delivered_packets.map_or_else(unknown, number::count),
-                lost.unwrap_or_else(unknown),
-            ]
-        }));
-    }
-    rows
+    let heads = "variant | sender | receiver | #offered | #delivered | #lost, of offered";
+    by_variant(run, heads, Manifest::pairs, |variant, pair| {
+        let lost = pair.lost_ratio().map(|ratio| number::percent(ratio, 1.0));
+        let unknown = || "not known".to_owned();
+        vec![
+            variant,
+            pair.sender,
+            pair.receiver,
+            number::count(pair.offered_packets),
+            pair.delivered_packets.map_or_else(unknown, number::count),
+            lost.unwrap_or_else(unknown),
+        ]
+    })
 }
 
 /// What each sender got done with each receiver over TCP or HTTP.
 pub(crate) fn rates(run: &Run) -> Table {
-    let mut rows = Table::new("variant | sender | receiver | #rate | #p99 | #errors");
-    for variant in variants(run) {
-        rows.rows.extend(run.manifest.pair_rates(variant).into_iter().map(|pair| {
-            let p99 = pair.p99_us.map_or_else(|| "–".to_owned(), |us| number::seconds(us / 1e6));
-            vec![
-                variant.to_owned(),
-                pair.sender,
-                pair.receiver,
-                number::metric(&pair.metric, pair.value),
-                p99,
-                number::count(pair.errors_count),
-            ]
-        }));
-    }
-    rows
+    let heads = "variant | sender | receiver | #rate | #p99 | #errors";
+    by_variant(run, heads, Manifest::pair_rates, |variant, pair| {
+        let p99 = pair.p99_us.map_or_else(|| "–".to_owned(), |us| number::seconds(us / 1e6));
+        vec![
+            variant,
+            pair.sender,
+            pair.receiver,
+            number::metric(&pair.metric, pair.value),
+            p99,
+            number::count(pair.errors_count),
+        ]
+    })
 }
 
 /// Where the datagrams or segments to each receiver were lost.
 fn losses(run: &Run) -> Table {
-    let mut rows = Table::new("variant | receiver | place | unit | #lost");
-    for variant in variants(run) {
-        let unit = run.manifest.ledger_unit(variant).word();
-        let all = run.manifest.receiver_losses(variant).into_iter();
-        rows.rows.extend(all.map(|((receiver, place), loss)| {
-            let place = place.words().short.into();
-            vec![variant.to_owned(), receiver, place, unit.to_owned(), loss.text()]
-        }));
-    }
-    rows
+    let heads = "variant | receiver | place | unit | #lost";
+    by_variant(run, heads, Manifest::receiver_losses, |variant, ((receiver, place), loss)| {
+        let unit = run.manifest.ledger_unit(&variant).word().to_owned();
+        vec![variant, receiver, place.words().short.into(), unit, loss.text()]
+    })
 }
 
 /// The worst grade of each host.
 fn grades(run: &Run) -> Table {
-    let mut rows = Table::new("variant | host | worst grade | why");
-    for variant in variants(run) {
-        let all = run.manifest.host_grades(variant).into_iter();
-        rows.rows.extend(
-            all.map(|(host, (grade, why))| {
-                vec![variant.to_owned(), host, format!("{grade:?}"), why]
-            }),
-        );
-    }
-    rows
+    let heads = "variant | host | worst grade | why";
+    by_variant(run, heads, Manifest::host_grades, |variant, (host, (grade, why))| {
+        vec![variant, host, format!("{grade:?}"), why]
+    })
 }
 
 /// What the endpoint of each host cost in the windows.
 fn costs(run: &Run) -> Table {
-    let mut rows = Table::new("host | #endpoint, of one CPU | its CPUs | #control connection");
-    rows.rows.extend(run.manifest.control_costs().into_iter().map(|(host, cost)| {
+    let rows = run.manifest.control_costs().into_iter().map(|(host, cost)| {
         let cpu = number::percent(cost.cpu_ratio(), 1.0);
         let cpus = if cost.cpus.is_empty() { "–".to_owned() } else { cost.cpus.to_string() };
         vec![host, cpu, cpus, format!("{}/s", number::bytes(cost.bytes_per_s()))]
-    }));
-    rows
+    });
+    Table::of("host | #endpoint, of one CPU | its CPUs | #control connection", rows)
 }

@@ -9,10 +9,7 @@ use crate::prelude::*;
 /// The section, or nothing without a valid trial.
 pub(super) fn section(run: &Run) -> Option<Section> {
     let shown = run.shown();
-    if shown.is_empty() {
-        return None;
-    }
-    Some(Section {
+    (!shown.is_empty()).then(|| Section {
         id: "ledger",
         title: "Where the packets went",
         lead: match shown[0].1.ledger.unit {

@@ -1,6 +1,7 @@
 //! Small pieces that several sections of the page are made of: tables, figures, folded details.
 
 use maud::{Markup, html};
+use rxpath_record::manifest::VariantSummary;
 
 use crate::plot::{self, Axis, Chart};
 
@@ -38,6 +39,21 @@ impl Table {
         });
         Self { head: head.collect(), rows: Vec::new() }
     }
+
+    /// The same with these rows.
+    pub(crate) fn of(heads: &str, rows: impl IntoIterator<Item = Vec<String>>) -> Self {
+        Self { rows: rows.into_iter().collect(), ..Self::new(heads) }
+    }
+}
+
+/// Each item of parts of trials, with the name of its variant.
+pub(crate) fn each<'r, P, T>(
+    rows: &'r [(&VariantSummary, &P)],
+    of: impl Fn(&'r P) -> &'r Vec<T>,
+) -> impl Iterator<Item = (String, &'r T)> {
+    rows.iter().flat_map(move |(variant, part)| {
+        of(part).iter().map(move |item| (variant.name.clone(), item))
+    })
 }
 
 /// The table in a box of its own that scrolls where it is too wide.

@@ -7,11 +7,8 @@ use crate::prelude::*;
 /// The section, or nothing when the command is not known.
 pub(super) fn section(run: &Run) -> Option<Section> {
     let manifest = &run.manifest;
-    if manifest.command.is_empty() {
-        return None;
-    }
     let scenario = serde_json::to_string_pretty(&manifest.resolved).unwrap_or_default();
-    Some(Section {
+    (!manifest.command.is_empty()).then(|| Section {
         id: "reproduce",
         title: "Reproduce it",
         lead: "The exact command, the seed, and the scenario with every default filled in.",
@@ -36,8 +33,7 @@ fn seeded(command: &[String], seed: u64) -> Vec<String> {
 }
 
 fn files(run: &Run) -> Markup {
-    let mut files = Table::new("file | SHA-256");
-    let listed = run.manifest.files.iter();
-    files.rows.extend(listed.map(|(name, sum)| vec![name.clone(), sum.clone()]));
+    let listed = run.manifest.files.iter().map(|(name, sum)| vec![name.clone(), sum.clone()]);
+    let files = Table::of("file | SHA-256", listed);
     html! { @if !files.rows.is_empty() { (fold("Data files", &table(&files, "Data files"))) } }
 }

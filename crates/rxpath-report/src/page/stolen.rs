@@ -4,8 +4,9 @@ use rxpath_core::measured::{TakenBy, TaskKind};
 use rxpath_core::number::grouped;
 use rxpath_core::{Division, ReportedTime};
 use rxpath_record::manifest::VariantSummary;
-use rxpath_record::stolen::{CpuPaid, StolenCpuTime, VictimRecord};
+use rxpath_record::stolen::{StolenCpuTime, VictimRecord};
 
+use crate::page::part::each;
 use crate::prelude::*;
 
 /// A variant with the stolen time of its typical trial.
@@ -140,44 +141,33 @@ fn parts(time: &Division) -> impl Iterator<Item = String> {
 }
 
 fn cpus(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&format!(
-        "variant | #CPU | #tasks' own | #idle | {PARTS} | #net on idle | #packets landed"
-    ));
-    for (variant, stolen) in rows {
-        for CpuPaid { row: cpu, landed_packets } in &stolen.cpus {
-            let mut row = vec![
-                variant.name.clone(),
-                cpu.cpu.to_string(),
-                seconds(cpu.time.own_s - cpu.idle_s),
-                seconds(cpu.idle_s),
-            ];
-            row.extend(parts(&cpu.time));
-            row.push(seconds(cpu.net_on_idle_s));
-            row.push(landed_packets.map_or("–".into(), grouped));
-            table.rows.push(row);
-        }
-    }
-    table
+    let heads = "variant | #CPU | #tasks' own | #idle";
+    let rows = each(rows, |stolen| &stolen.cpus).map(|(variant, paid)| {
+        let cpu = &paid.row;
+        let own_s = cpu.time.own_s - cpu.idle_s;
+        let mut row = vec![variant, cpu.cpu.to_string(), seconds(own_s), seconds(cpu.idle_s)];
+        row.extend(parts(&cpu.time));
+        row.push(seconds(cpu.net_on_idle_s));
+        row.push(paid.landed_packets.map_or("–".into(), grouped));
+        row
+    });
+    Table::of(&format!("{heads} | {PARTS} | #net on idle | #packets landed"), rows)
 }
 
 fn tasks(rows: &[Row<'_>]) -> Table {
-    let mut table =
-        Table::new(&format!("variant | task | #pid | #on CPU | #own | {PARTS} | taken by"));
-    for (variant, stolen) in rows {
-        for task in &stolen.tasks {
-            let mut row = vec![
-                variant.name.clone(),
-                task.comm.clone(),
-                if task.kind == TaskKind::Rest { "–".into() } else { task.pid.to_string() },
-                seconds(task.time.on_cpu_s),
-                seconds(task.time.own_s),
-            ];
-            row.extend(parts(&task.time));
-            row.push(by(&task.taken_by));
-            table.rows.push(row);
-        }
-    }
-    table
+    let rows = each(rows, |stolen| &stolen.tasks).map(|(variant, task)| {
+        let mut row = vec![
+            variant,
+            task.comm.clone(),
+            if task.kind == TaskKind::Rest { "–".into() } else { task.pid.to_string() },
+            seconds(task.time.on_cpu_s),
+            seconds(task.time.own_s),
+        ];
+        row.extend(parts(&task.time));
+        row.push(by(&task.taken_by));
+        row
+    });
+    Table::of(&format!("variant | task | #pid | #on CPU | #own | {PARTS} | taken by"), rows)
 }
 
 fn notes(first: &StolenCpuTime) -> Markup {

@@ -5,6 +5,7 @@ use rxpath_core::{CpuList, Log2, Nanos};
 use rxpath_record::manifest::VariantSummary;
 use rxpath_record::traced::{NapiTraced, Traced};
 
+use crate::page::part::each;
 use crate::prelude::*;
 
 /// A variant with what was traced of its typical trial.
@@ -44,29 +45,25 @@ pub(super) fn section(run: &Run) -> Option<Section> {
 }
 
 fn cpus(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(
-        "variant | #CPU | #device irqs | #other irqs | #NET_RX runs | #time in them | \
-         #longest | #in ksoftirqd | #polls | #packets | #budget used up | #squeezed",
-    );
-    for (variant, traced) in rows {
-        for cpu in &traced.cpus {
-            table.rows.push(vec![
-                variant.name.clone(),
-                cpu.cpu.to_string(),
-                grouped(cpu.device_interrupts_count),
-                grouped(cpu.other_interrupts_count),
-                grouped(cpu.net_rx_runs_count),
-                number::seconds(cpu.net_rx_s),
-                Nanos(cpu.longest_net_rx_ns).to_string(),
-                number::percent(cpu.ksoftirqd_s, cpu.net_rx_s),
-                grouped(cpu.polls_count),
-                grouped(cpu.packets),
-                grouped(cpu.exhausted_count),
-                cpu.time_squeeze_count.map_or_else(|| "–".into(), grouped),
-            ]);
-        }
-    }
-    table
+    let heads = "variant | #CPU | #device irqs | #other irqs | #NET_RX runs | #time in them | \
+                 #longest | #in ksoftirqd | #polls | #packets | #budget used up | #squeezed";
+    let rows = each(rows, |traced| &traced.cpus).map(|(variant, cpu)| {
+        vec![
+            variant,
+            cpu.cpu.to_string(),
+            grouped(cpu.device_interrupts_count),
+            grouped(cpu.other_interrupts_count),
+            grouped(cpu.net_rx_runs_count),
+            number::seconds(cpu.net_rx_s),
+            Nanos(cpu.longest_net_rx_ns).to_string(),
+            number::percent(cpu.ksoftirqd_s, cpu.net_rx_s),
+            grouped(cpu.polls_count),
+            grouped(cpu.packets),
+            grouped(cpu.exhausted_count),
+            cpu.time_squeeze_count.map_or_else(|| "–".into(), grouped),
+        ]
+    });
+    Table::of(heads, rows)
 }
 
 /// The device with the side that it belongs to.
@@ -75,43 +72,37 @@ fn named(dev: &str, side: &str) -> String {
 }
 
 fn devices(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(
+    let rows = each(rows, |traced| &traced.devices).map(|(variant, device)| {
+        vec![
+            variant,
+            named(&device.dev, &device.side),
+            grouped(device.napis_count),
+            CpuList(device.cpus.clone()).to_string(),
+            grouped(device.polls_count),
+            grouped(device.packets),
+            grouped(device.exhausted_count),
+            number::seconds(device.poll_s),
+        ]
+    });
+    Table::of(
         "variant | device | #NAPIs | CPUs | #polls | #packets | #budget used up | #time in them",
-    );
-    for (variant, traced) in rows {
-        for device in &traced.devices {
-            table.rows.push(vec![
-                variant.name.clone(),
-                named(&device.dev, &device.side),
-                grouped(device.napis_count),
-                CpuList(device.cpus.clone()).to_string(),
-                grouped(device.polls_count),
-                grouped(device.packets),
-                grouped(device.exhausted_count),
-                number::seconds(device.poll_s),
-            ]);
-        }
-    }
-    table
+        rows,
+    )
 }
 
 fn interrupts(rows: &[Row<'_>]) -> Table {
-    let mut table =
-        Table::new("variant | #irq | handler | #CPU | #interrupts | #interval p50 | #p99");
-    for (variant, traced) in rows {
-        for irq in &traced.irqs {
-            table.rows.push(vec![
-                variant.name.clone(),
-                irq.irq.to_string(),
-                irq.name.clone(),
-                irq.cpu.to_string(),
-                grouped(irq.interrupts_count),
-                at(&irq.interval_ns, 0.5),
-                at(&irq.interval_ns, 0.99),
-            ]);
-        }
-    }
-    table
+    let rows = each(rows, |traced| &traced.irqs).map(|(variant, irq)| {
+        vec![
+            variant,
+            irq.irq.to_string(),
+            irq.name.clone(),
+            irq.cpu.to_string(),
+            grouped(irq.interrupts_count),
+            at(&irq.interval_ns, 0.5),
+            at(&irq.interval_ns, 0.99),
+        ]
+    });
+    Table::of("variant | #irq | handler | #CPU | #interrupts | #interval p50 | #p99", rows)
 }
 
 /// The upper end of the bucket in which a quantile lies.
@@ -147,42 +138,37 @@ fn polls(rows: &[Row<'_>]) -> Table {
 }
 
 fn stages(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(
+    let rows = each(rows, |traced| &traced.stages).map(|(variant, stage)| {
+        vec![
+            variant,
+            stage.stage.title().into(),
+            grouped(stage.latencies_count),
+            grouped(stage.untimed_count + stage.unread_count),
+            Nanos(stage.mean_ns as u64).to_string(),
+            at(&stage.latency_ns, 0.5),
+            at(&stage.latency_ns, 0.99),
+            at(&stage.latency_ns, 0.999),
+            Nanos(stage.max_ns).to_string(),
+        ]
+    });
+    Table::of(
         "variant | latency | #packets | #not timed | #mean | #p50 | #p99 | #p99.9 | #longest",
-    );
-    for (variant, traced) in rows {
-        for stage in &traced.stages {
-            table.rows.push(vec![
-                variant.name.clone(),
-                stage.stage.title().into(),
-                grouped(stage.latencies_count),
-                grouped(stage.untimed_count + stage.unread_count),
-                Nanos(stage.mean_ns as u64).to_string(),
-                at(&stage.latency_ns, 0.5),
-                at(&stage.latency_ns, 0.99),
-                at(&stage.latency_ns, 0.999),
-                Nanos(stage.max_ns).to_string(),
-            ]);
-        }
-    }
-    table
+        rows,
+    )
 }
 
 fn outliers(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new("variant | latency | #took | #CPU | #port | task");
-    for (variant, traced) in rows {
-        for stage in &traced.stages {
-            for outlier in &stage.outliers {
-                table.rows.push(vec![
-                    variant.name.clone(),
-                    stage.stage.title().into(),
-                    Nanos(outlier.latency_ns).to_string(),
-                    outlier.cpu.to_string(),
-                    outlier.port.to_string(),
-                    outlier.task.clone(),
-                ]);
-            }
-        }
-    }
-    table
+    let rows = each(rows, |traced| &traced.stages).flat_map(|(variant, stage)| {
+        stage.outliers.iter().map(move |outlier| {
+            vec![
+                variant.clone(),
+                stage.stage.title().into(),
+                Nanos(outlier.latency_ns).to_string(),
+                outlier.cpu.to_string(),
+                outlier.port.to_string(),
+                outlier.task.clone(),
+            ]
+        })
+    });
+    Table::of("variant | latency | #took | #CPU | #port | task", rows)
 }

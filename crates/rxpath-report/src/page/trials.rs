@@ -13,11 +13,8 @@ pub(super) fn section(run: &Run) -> Option<Section> {
         [] => from_events(run),
         trials => from_manifest(run, trials),
     };
-    if trials.rows.is_empty() {
-        return None;
-    }
     let notes: Vec<String> = run.manifest.trials.iter().flat_map(notes).collect();
-    Some(Section {
+    (!trials.rows.is_empty()).then(|| Section {
         id: "trials",
         title: "Every trial",
         lead: "In the order of running. Nothing is left out; void trials say why they do not count.",

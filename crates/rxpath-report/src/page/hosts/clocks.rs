@@ -10,10 +10,7 @@ const METHOD: &str = "exchanges over the control connection";
 
 /// Each host's clock with that of the machine that ran the experiment.
 pub(super) fn of_hosts(run: &Run) -> Table {
-    let mut rows = Table::new(
-        "host | #ahead at the start | #bound | drift | #least round trip | method | NTP there",
-    );
-    rows.rows.extend(run.manifest.hosts.iter().map(|(alias, part)| {
+    let rows = run.manifest.hosts.iter().map(|(alias, part)| {
         let ntp = part.ntp.as_ref().map_or_else(|| "not known".to_owned(), NtpState::text);
         vec![
             alias.clone(),
@@ -24,15 +21,16 @@ pub(super) fn of_hosts(run: &Run) -> Table {
             METHOD.to_owned(),
             ntp,
         ]
-    }));
-    rows
+    });
+    Table::of(
+        "host | #ahead at the start | #bound | drift | #least round trip | method | NTP there",
+        rows,
+    )
 }
 
 /// Each sender's clock with each receiver's.
 pub(super) fn of_pairs(run: &Run) -> Table {
-    let heads = "sender | receiver | #sender ahead by | #bound | when | method | drift";
-    let mut rows = Table::new(heads);
-    rows.rows.extend(run.manifest.pair_clocks().into_iter().map(|pair| {
+    let rows = run.manifest.pair_clocks().into_iter().map(|pair| {
         let (ahead, error) = if pair.is_one {
             ("–".to_owned(), "one clock".to_owned())
         } else {
@@ -45,14 +43,12 @@ pub(super) fn of_pairs(run: &Run) -> Table {
         };
         let (when, method) = (when.to_owned(), method.to_owned());
         vec![pair.sender, pair.receiver, ahead, error, when, method, drift(pair.drift)]
-    }));
-    rows
+    });
+    Table::of("sender | receiver | #sender ahead by | #bound | when | method | drift", rows)
 }
 
 /// One-way delays of each variant.
 pub(super) fn delays(run: &Run) -> Table {
-    let heads = "variant | #one way, p50 | #p99 | #bound | #above the least, p50 | #p99";
-    let mut rows = Table::new(heads);
     let measured = run.manifest.variants.iter().filter_map(|variant| {
         let delays = variant.delays()?;
         let us = |value: f64| number::seconds(value / 1e6);
@@ -69,8 +65,7 @@ pub(super) fn delays(run: &Run) -> Table {
         let [above_p50, above_p99] = both(delays.above_least_us, "–");
         Some(vec![variant.name.clone(), p50, p99, bound, above_p50, above_p99])
     });
-    rows.rows.extend(measured);
-    rows
+    Table::of("variant | #one way, p50 | #p99 | #bound | #above the least, p50 | #p99", measured)
 }
 
 fn signed(ns: i64) -> String {
