@@ -146,6 +146,12 @@ impl Capacity {
         }
     }
 
+    /// The quantile that the latencies are.
+    pub fn quantile(&self) -> &str {
+        let named = self.goal.latency.as_deref().and_then(|latency| latency.split('<').next());
+        named.unwrap_or("p99")
+    }
+
     /// `loss <= 0.1 %, p99 < 2ms`.
     pub fn objective(&self) -> String {
         let loss = match (self.unit.as_str(), self.goal.loss_ratio) {

@@ -17,7 +17,7 @@ pub(super) fn search(run: &Run) -> Option<Figure> {
         load.loss_ratios.iter().map(|ratio| ratio * 100.0).collect()
     })];
     if found.loads.iter().any(|load| !load.latencies_us.is_empty()) {
-        let title = format!("Latency, {}", quantile(found));
+        let title = format!("Latency, {}", found.quantile());
         let latency = |load: &TriedLoad| load.latencies_us.clone();
         panels.push(picture(found, ("latency", &title), "us", &latency));
     }
@@ -37,12 +37,6 @@ pub(super) fn search(run: &Run) -> Option<Figure> {
         panels,
         table: table(found),
     })
-}
-
-/// The quantile that the latencies are.
-fn quantile(found: &Capacity) -> &str {
-    let named = found.goal.latency.as_deref().and_then(|latency| latency.split('<').next());
-    named.unwrap_or("p99")
 }
 
 fn picture(
@@ -86,7 +80,7 @@ fn table(found: &Capacity) -> Table {
     let mut table = Table::new(&format!(
         "#{} per second, target | #good trials, s | #bad trials, s | #worst loss, of target | #worst {}, us | verdict",
         found.unit,
-        quantile(found)
+        found.quantile()
     ));
     let worst = |values: &[f64]| values.iter().copied().reduce(f64::max);
     for load in &found.loads {

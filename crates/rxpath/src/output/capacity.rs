@@ -46,7 +46,7 @@ fn table(found: &Capacity) -> Grid {
     let mut head =
         vec![format!("{}/s", found.unit), "good, s".into(), "bad, s".into(), "worst loss".into()];
     if has_latency {
-        head.push(format!("{}, us, worst", quantile(found)));
+        head.push(format!("{}, us, worst", found.quantile()));
     }
     head.push("verdict".into());
     let last = head.len() - 1;
@@ -66,12 +66,6 @@ fn table(found: &Capacity) -> Grid {
         table.row(row);
     }
     table
-}
-
-/// The quantile of the latencies.
-fn quantile(found: &Capacity) -> &str {
-    let named = found.goal.latency.as_deref().and_then(|latency| latency.split('<').next());
-    named.unwrap_or("p99")
 }
 
 fn worst(values: &[f64]) -> f64 {
