@@ -126,8 +126,6 @@ pub(crate) struct Dots {
     pub colour: &'static str,
     /// Radius in pixels.
     pub radius: f64,
-    /// Opacity of the fill; the outline is always full.
-    pub opacity: f64,
     /// Form.
     pub form: Form,
 }
@@ -304,8 +302,10 @@ impl<'a> Frame<'a> {
 
     fn dots(&self, dots: &Dots) -> Markup {
         let r = dots.radius;
+        // Trials lie over each other: their fill lets the others through.
+        let opacity: f64 = if dots.form == Form::Circle { 0.25 } else { 1.0 };
         html! {
-            g fill=(dots.colour) fill-opacity=(dots.opacity) stroke=(dots.colour) stroke-width="1.4" {
+            g fill=(dots.colour) fill-opacity=(opacity) stroke=(dots.colour) stroke-width="1.4" {
                 @for (x, y) in dots.points.iter().map(|(x, y)| (self.x(*x), self.y(*y))) {
                     @match dots.form {
                         Form::Circle => circle cx=(px(x)) cy=(px(y)) r=(r) {},

@@ -59,18 +59,15 @@ fn picture(
         );
         let y = Axis::to(roof(points.iter().map(|(_, value)| *value)), label, number::short);
         let alt = format!("{what} of each trial over its rate");
+        let marks = mark(found.lower_per_s, "").into_iter();
         Chart {
             dots: vec![Dots {
                 points: points.clone(),
                 colour: COLOURS[0],
                 radius: 3.6,
-                opacity: 0.25,
                 form: Form::Circle,
             }],
-            marks: mark(found.lower_per_s, "")
-                .into_iter()
-                .chain(mark(found.upper_per_s, DASHES[1]))
-                .collect(),
+            marks: marks.chain(mark(found.upper_per_s, DASHES[1])).collect(),
             ..Chart::new(id.into(), alt, (width, HEIGHT), x, y)
         }
     })

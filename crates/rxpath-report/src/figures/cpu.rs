@@ -37,10 +37,7 @@ pub(super) fn time(run: &Run) -> Option<Figure> {
             cpu,
         }));
     }
-    if rows.is_empty() {
-        return None;
-    }
-    Some(Figure {
+    (!rows.is_empty()).then(|| Figure {
         title: "CPU time in the measured window".into(),
         caption: "Share of each CPU's wall time, the median trial of each variant. The split of busy time is counted in \
                   timer ticks and can be wrong by half; the busy total is exact. On a default veth the receive \

@@ -76,17 +76,15 @@ fn throughput_chart(rows: &[(&VariantSummary, &Metric)], main: &str, size: (&str
         medians.push((metric.median, y + 0.12));
         crosses.extend(offered(variant).map(|v| (v, y + 0.12)));
     }
-    let dots =
-        |points, colour, radius, opacity, form| Dots { points, colour, radius, opacity, form };
     let label = if main == DATAGRAMS { "packets per second" } else { metric::unit(main) };
     let names = names(rows.iter().map(|(v, _)| v.name.as_str()), size.1);
     let alt = format!("{} by variant", title(main));
     Chart {
         curves,
         dots: vec![
-            dots(crosses, MUTED, 4.0, 1.0, Form::Cross),
-            dots(trials, DELIVERED, 3.6, 0.25, Form::Circle),
-            dots(medians, INK, 4.6, 1.0, Form::Diamond),
+            Dots { points: crosses, colour: MUTED, radius: 4.0, form: Form::Cross },
+            Dots { points: trials, colour: DELIVERED, radius: 3.6, form: Form::Circle },
+            Dots { points: medians, colour: INK, radius: 4.6, form: Form::Diamond },
         ],
         ..Chart::of_rows(size, &alt, names, 44.0, Axis::to(top, label, number::short))
     }
@@ -133,10 +131,7 @@ pub(super) fn gains(run: &Run) -> Option<Figure> {
     let manifest = &run.manifest;
     let rows: Vec<&Comparison> =
         manifest.comparisons.iter().filter(|c| factors(c).is_some()).collect();
-    if rows.is_empty() {
-        return None;
-    }
-    Some(Figure {
+    (!rows.is_empty()).then(|| Figure {
         title: "What each step changed".into(),
         caption: caption(manifest),
         keys: vec![
@@ -183,7 +178,7 @@ fn gains_chart(rows: &[&Comparison], size: (&str, f64)) -> Chart {
     let x = Axis::to(top, "variant ÷ base", number::plain);
     Chart {
         curves,
-        dots: vec![Dots { points, colour: INK, radius: 4.6, opacity: 1.0, form: Form::Diamond }],
+        dots: vec![Dots { points, colour: INK, radius: 4.6, form: Form::Diamond }],
         // No change.
         marks: vec![Mark { at: 1.0, vertical: true, dash: "4 3" }],
         ..Chart::of_rows(size, "Ratio of each variant to its base", names, 36.0, x)

@@ -33,10 +33,7 @@ struct Model {
 pub(super) fn occupancy(run: &Run) -> Option<Figure> {
     let rings: Vec<Ring> =
         of_variants(run).filter_map(|(variant, samples)| ring(variant, samples)).collect();
-    if rings.is_empty() {
-        return None;
-    }
-    Some(Figure {
+    (!rings.is_empty()).then(|| Figure {
         title: "Packets in the receiving device's ring, sampled".into(),
         caption: "Packets that IP handed to the sending device, minus those dropped because the ring was full, minus those NAPI took \
                   out; the median trial of each variant, inside the measured window. NAPI counts a poll at its end, 64 \

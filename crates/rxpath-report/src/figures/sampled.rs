@@ -29,10 +29,7 @@ pub(super) fn queues(run: &Run) -> Option<Figure> {
         .filter_map(|(variant, samples)| stack(variant, samples))
         .filter(|stack| stack.layers.iter().flatten().any(|(_, bytes)| *bytes > 0.0))
         .collect();
-    if stacks.is_empty() {
-        return None;
-    }
-    Some(Figure {
+    (!stacks.is_empty()).then(|| Figure {
         title: "Receive memory of the sockets, sampled".into(),
         caption: "The first receiving sockets of the median trial of each variant, inside the measured window, stacked: payload \
                   that the reader has not read yet, the rest of sk_rmem_alloc (overhead, and segments out of order), and \

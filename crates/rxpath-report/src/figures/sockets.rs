@@ -31,10 +31,7 @@ pub(super) fn split(run: &Run) -> Option<Figure> {
             }));
         }
     }
-    if rows.is_empty() {
-        return None;
-    }
-    Some(Figure {
+    (!rows.is_empty()).then(|| Figure {
         title: "Split between sockets".into(),
         caption: "Datagrams of the median trial by receiving socket. With SO_REUSEPORT the kernel picks the socket by \
                   a hash of the flow: with few flows a socket can stay empty."

@@ -119,33 +119,25 @@ fn chart(swept: &Swept<'_>, name: &str, (id, width): (&str, f64)) -> Chart {
     let trials = points.iter().flat_map(|(at, metric)| {
         metric.values.iter().map(|value| (place(*at), *value)).collect::<Vec<_>>()
     });
-    let dots =
-        |points, colour, radius, opacity, form| Dots { points, colour, radius, opacity, form };
+    let alt = format!("{} over {}", words::metric(name), swept.key);
     Chart {
         curves,
         dots: vec![
-            dots(trials.collect(), COLOURS[0], 3.0, 0.25, Form::Circle),
-            dots(medians, INK, 4.2, 1.0, Form::Diamond),
+            Dots { points: trials.collect(), colour: COLOURS[0], radius: 3.0, form: Form::Circle },
+            Dots { points: medians, colour: INK, radius: 4.2, form: Form::Diamond },
         ],
-        ..Chart::new(
-            id.into(),
-            format!("{} over {}", words::metric(name), swept.key),
-            (width, HEIGHT),
-            x,
-            y,
-        )
+        ..Chart::new(id.into(), alt, (width, HEIGHT), x, y)
     }
 }
 
 fn table(swept: &Swept<'_>, metrics: &[String]) -> Table {
     let heads: Vec<String> =
         metrics.iter().map(|name| format!("#{}, median", words::metric(name))).collect();
-    let mut table = Table::new(&format!("#{} | {}", swept.key, heads.join(" | ")));
-    table.rows.extend(swept.points.iter().map(|(at, variant)| {
+    let rows = swept.points.iter().map(|(at, variant)| {
         let of = |name: &String| number::median(variant, name);
         std::iter::once(number::short(*at)).chain(metrics.iter().map(of)).collect()
-    }));
-    table
+    });
+    Table::of(&format!("#{} | {}", swept.key, heads.join(" | ")), rows)
 }
 
 #[cfg(test)]
