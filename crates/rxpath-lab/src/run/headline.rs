@@ -122,22 +122,13 @@ fn weight(comparison: &Comparison) -> f64 {
 const WHOLE: f64 = 3.0;
 
 fn difference(comparison: &Comparison, manifest: &Manifest) -> String {
-    let (metric, effect) = (&comparison.metric, &comparison.effect);
+    let Comparison { variant, base, metric, .. } = comparison;
     let median = |name: &str| Some(manifest.summary(name)?.metrics.get(metric)?.median);
-    let values = match (median(&comparison.base), median(&comparison.variant)) {
-        (Some(base), Some(variant)) => {
-            format!("{} to {}, ", number(metric, base), number(metric, variant))
-        }
+    let values = match (median(base), median(variant)) {
+        (Some(from), Some(to)) => format!("{} to {}, ", number(metric, from), number(metric, to)),
         _ => String::new(),
     };
-    format!(
-        "{metric} from `{}` to `{}`: {values}{} ({}): {}.",
-        comparison.base,
-        comparison.variant,
-        effect.amount(metric),
-        comparison.sureness(),
-        effect.verdict("blocks"),
-    )
+    format!("{metric} from `{base}` to `{variant}`: {values}{}.", comparison.finding())
 }
 
 fn number(metric: &str, value: f64) -> String {

@@ -109,10 +109,9 @@ fn gain(manifest: &Manifest) -> String {
 }
 
 fn sentence(found: &Comparison) -> String {
-    let (name, effect) = (found.metric.as_str(), &found.effect);
+    let name = found.metric.as_str();
     let what = metric::metric(name).map_or(name, |known| known.what);
-    let (amount, sure) = (effect.amount(name), found.sureness());
-    format!("{what}: {amount} ({sure}): {}\n", effect.verdict("blocks"))
+    format!("{what}: {}\n", found.finding())
 }
 
 #[cfg(test)]

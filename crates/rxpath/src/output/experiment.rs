@@ -177,19 +177,12 @@ fn fixed<const DIGITS: usize>(value: f64) -> String {
 }
 
 fn difference(comparison: &Comparison) -> String {
-    let (metric, effect) = (&comparison.metric, &comparison.effect);
+    let Comparison { variant, base, metric, .. } = comparison;
     let expected = match (&comparison.expected, comparison.met()) {
         (Some(expected), Some(met)) => format!("; expected {expected}: {}", met.word()),
         _ => String::new(),
     };
-    format!(
-        "{} / {}: {metric}: {} ({}): {}{expected}",
-        comparison.variant,
-        comparison.base,
-        effect.amount(metric),
-        comparison.sureness(),
-        effect.verdict("blocks"),
-    )
+    format!("{variant} / {base}: {metric}: {}{expected}", comparison.finding())
 }
 
 /// Offered, delivered and lost of a variant, in one line. Where most trials lost nothing, the median is 0 and the total is not:
