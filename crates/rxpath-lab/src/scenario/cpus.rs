@@ -50,13 +50,16 @@ pub(super) enum Relation {
     OtherNode,
 }
 
-const ROLES: [(&str, Role); 5] = [
-    ("sender", Role::Sender),
-    ("receiver", Role::Receiver),
-    ("softirq", Role::Softirq),
-    ("victim", Role::Victim),
-    ("next-to-victim", Role::NextToVictim),
-];
+rxpath_core::named! {
+    /// As lists name it.
+    word of Role {
+        Sender => "sender",
+        Receiver => "receiver",
+        Softirq => "softirq",
+        Victim => "victim",
+        NextToVictim => "next-to-victim",
+    }
+}
 
 const RELATIONS: [(&str, Relation); 4] = [
     ("sibling-of", Relation::Sibling),
@@ -67,12 +70,6 @@ const RELATIONS: [(&str, Relation); 4] = [
 
 /// More threads than this on one side are a typing error.
 const MAX_ROLE_CPUS: u32 = 256;
-
-impl Role {
-    pub fn word(self) -> &'static str {
-        ROLES.iter().find(|(_, role)| *role == self).map_or("", |(word, _)| word)
-    }
-}
 
 impl CpuExpr {
     /// How many CPUs were wished for.
@@ -118,10 +115,10 @@ fn role_item(name: &str) -> Result<CpuItem, (String, String)> {
 }
 
 fn role_word(word: &str) -> Result<Role, (String, String)> {
-    ROLES.iter().find(|(known, _)| *known == word).map(|(_, role)| *role).ok_or_else(|| {
-        let mut known: Vec<String> = ROLES.iter().map(|(role, _)| (*role).to_owned()).collect();
+    Role::ALL.into_iter().find(|role| role.word() == word).ok_or_else(|| {
+        let mut known: Vec<String> = Role::ALL.map(|role| role.word().to_owned()).into();
         for (relation, _) in RELATIONS {
-            known.extend(ROLES.iter().map(|(role, _)| format!("{relation}-{role}")));
+            known.extend(Role::ALL.map(|role| format!("{relation}-{}", role.word())));
         }
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         (format!("`@{word}` is no CPU role"), suggestion(word, "roles", &known))

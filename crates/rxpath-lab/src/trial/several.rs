@@ -2,12 +2,11 @@
 //!
 //! A sender of datagrams has one program for all receivers. Over TCP it has one for each, and these are one in the same way.
 
-/// The results of several programs as one, by what is done with a field: the sum, the sum where all have it, the sum of each
-/// name, whether any says so, all that is listed. Fields that are made in another way stand behind.
+/// The results of several programs as one, by what is done with a field: the sum, which is none where one has none, the sum of
+/// each name, whether any says so, all that is listed. Fields that are made in another way stand behind.
 macro_rules! as_one {
     ($of:ident of $parts:ident {
         sum: $($sum:ident)*;
-        $(whole: $($whole:ident)*;)?
         $(by_name: $($named:ident)*;)?
         $(any: $($any:ident)*;)?
         $(lists: $($list:ident)*;)?
@@ -18,7 +17,6 @@ macro_rules! as_one {
             cpu_system_s: $parts.iter().map(|it| it.cpu_system_s).sum(),
             threads: $parts.iter().flat_map(|it| it.threads.clone()).collect(),
             $($sum: $parts.iter().map(|it| it.$sum).sum(),)*
-            $($($whole: super::whole($parts.iter().map(|it| it.$whole)),)*)?
             $($($named: super::added($parts.iter().map(|it| &it.$named)),)*)?
             $($($any: $parts.iter().any(|it| it.$any),)*)?
             $($($list: $parts.iter().flat_map(|it| it.$list.clone()).collect(),)*)?
@@ -241,11 +239,6 @@ fn added<'a>(all: impl Iterator<Item = &'a BTreeMap<String, u64>>) -> BTreeMap<S
         *sum.entry(name.clone()).or_insert(0) += count;
     }
     sum
-}
-
-/// The sum, where each part has a value.
-fn whole<T: std::iter::Sum>(all: impl Iterator<Item = Option<T>>) -> Option<T> {
-    all.sum()
 }
 
 #[cfg(test)]

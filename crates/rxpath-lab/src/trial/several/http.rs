@@ -12,8 +12,7 @@ pub fn load(parts: &[&LoadResult], times: &Times) -> LoadResult {
     as_one!(LoadResult of parts {
         sum: target_requests_total sent_requests_total requests_total in_flight_requests_total
             lost_requests_total unsent_requests_total resent_requests_total achieved_rps
-            sent_bytes received_bytes received_bps connections_opened_total system_calls_total;
-        whole: target_rps;
+            sent_bytes received_bytes received_bps connections_opened_total system_calls_total target_rps;
         by_name: errors_total error_causes_total;
         any: gave_up;
     } {

@@ -3,18 +3,17 @@
 use rxpath_load::tcp::connection::TcpSummary;
 use rxpath_load::tcp::result::{Direction, ServeResult, StreamResult, TransactionsResult};
 
-use super::{Times, busiest, limit, whole};
+use super::{Times, busiest, limit};
 
 /// Connections that a result lists.
 const LISTED: usize = 64;
 
 /// Streams together. What the server says of each client stays with that client.
 pub fn stream(parts: &[&StreamResult]) -> StreamResult {
-    let delivered_bytes = whole(parts.iter().map(|it| it.delivered_bytes));
-    let mapped_bytes = whole(parts.iter().map(|it| it.mapped_bytes));
+    let delivered_bytes: Option<u64> = parts.iter().map(|it| it.delivered_bytes).sum();
+    let mapped_bytes: Option<u64> = parts.iter().map(|it| it.mapped_bytes).sum();
     as_one!(StreamResult of parts {
-        sum: sent_bytes sent_bps;
-        whole: delivered_bps target_bps;
+        sum: sent_bytes sent_bps delivered_bps target_bps;
         by_name: connection_errors_total;
         any: peer_lost;
         lists: mismatches;
@@ -38,8 +37,8 @@ pub fn stream(parts: &[&StreamResult]) -> StreamResult {
 fn both(a: Direction, b: Direction) -> Direction {
     Direction {
         sent_bytes: a.sent_bytes + b.sent_bytes,
-        delivered_bytes: whole([a.delivered_bytes, b.delivered_bytes].into_iter()),
-        delivered_bps: whole([a.delivered_bps, b.delivered_bps].into_iter()),
+        delivered_bytes: [a.delivered_bytes, b.delivered_bytes].into_iter().sum(),
+        delivered_bps: [a.delivered_bps, b.delivered_bps].into_iter().sum(),
     }
 }
 
@@ -47,8 +46,7 @@ fn both(a: Direction, b: Direction) -> Direction {
 pub fn transactions(parts: &[&TransactionsResult], times: &Times) -> TransactionsResult {
     as_one!(TransactionsResult of parts {
         sum: transactions_total achieved_tps target_transactions_total unsent_transactions_total
-            in_flight_transactions_total lost_transactions_total sent_bytes delivered_bytes;
-        whole: target_tps;
+            in_flight_transactions_total lost_transactions_total sent_bytes delivered_bytes target_tps;
         by_name: errors_total;
         any: peer_lost;
         lists: mismatches;
@@ -68,7 +66,7 @@ pub fn transactions(parts: &[&TransactionsResult], times: &Times) -> Transaction
 pub fn serve(parts: &[&ServeResult]) -> ServeResult {
     let sum = |of: fn(&ServeResult) -> u64| parts.iter().map(|part| of(part)).sum::<u64>();
     let delivered_bytes = sum(|it| it.delivered_bytes);
-    let mapped_bytes = whole(parts.iter().map(|it| it.mapped_bytes));
+    let mapped_bytes: Option<u64> = parts.iter().map(|it| it.mapped_bytes).sum();
     as_one!(ServeResult of parts {
         sum: delivered_bps sent_bytes sent_bps transactions_total achieved_tps connections_total;
         by_name: refused_total connection_errors_total accept_errors_total;

@@ -13,8 +13,7 @@ pub fn load(parts: &[&LoadResult]) -> LoadResult {
     let latest = parts.iter().filter_map(|part| part.lateness_us.as_ref());
     as_one!(LoadResult of parts {
         sum: target_packets offered_packets sent_packets sent_pps send_errors_packets
-            refused_count hidden_errors_count blocked_s;
-        whole: target_pps;
+            refused_count hidden_errors_count blocked_s target_pps;
         by_name: send_errors;
         any: bypasses_udp;
     } {
@@ -51,8 +50,7 @@ pub fn serve(parts: &[&ServeResult], times: &Times) -> ServeResult {
     let numbered = |(index, socket)| SocketResult { index, ..socket };
     as_one!(ServeResult of parts {
         sum: delivered_packets delivered_pps delivered_bytes socket_drops_packets in_flight_bytes
-            truncated_packets early_packets;
-        whole: dropped_in_xdp_packets;
+            truncated_packets early_packets dropped_in_xdp_packets;
     } {
         sequence: sequence(parts),
         one_way_delay_us: times.quantiles("one_way_delay"),
