@@ -12,7 +12,7 @@ use rxpath_load::udp::result::{LoadResult, ServeResult};
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{CpuDistribution, WindowEvidence};
 use rxpath_record::hosts::{HostTrial, PairPackets};
-use rxpath_record::ledger::{Ledger, Reasoned};
+use rxpath_record::ledger::{DropReason, Ledger, Reasoned};
 use rxpath_record::verdict::{DiagnosisVerdict, Stage};
 use serde::Deserialize;
 
@@ -149,28 +149,36 @@ fn alone(whole: Whole<'_>, index: usize, pairs: &[PairPackets]) -> Option<Alone>
     if input.receiver.by_kernel {
         input.receiver.socket_drops = raw.foreign_drops.get(index).cloned().flatten();
     }
-    input.reasoned = reasoned(variant, raw, index);
+    let watched = &raw.observed.by_receiver;
+    let of_it = watched.get(index).filter(|_| watched.len() == raw.serve.parts.len());
+    input.reasoned = of_it.and_then(|rows| reasoned(variant, rows));
     let ledger = whole.ledger.of_receiver(&input, &moved);
-    let evidence = evidence(whole, index, &ledger)?;
+    let share = ledger.offered_packets as f64 / whole.ledger.offered_packets.max(1) as f64;
+    let evidence =
+        evidence(whole, (index, share), &ledger, |own, _, _| own.span.per_second(own.span.done))?;
     Some(Alone { name: name.clone(), ledger, evidence, reached: None })
 }
 
-/// What only the kernel's reasons show of its side, where they were watched on its host alone.
-fn reasoned(variant: &Variant, raw: &Measurements, index: usize) -> Option<Vec<Reasoned>> {
-    let all = &raw.observed.by_receiver;
-    let rows = all.get(index).filter(|_| all.len() == raw.serve.parts.len())?;
+/// What only the kernel's reasons show of the receiving side, where they were watched.
+pub(super) fn reasoned(variant: &Variant, rows: &[DropReason]) -> Option<Vec<Reasoned>> {
     let of_side = rows.iter().filter(|row| row.side == PathSide::Rx.to_string());
     variant.observe.drops.then(|| of_routing(of_side))
 }
 
-fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<WindowEvidence> {
+/// What one receiver, which has this share of the load, showed in the window. `delivered_pps` knows its program, its counters
+/// and the seconds.
+pub(super) fn evidence(
+    whole: Whole<'_>,
+    (index, share): (usize, f64),
+    ledger: &Ledger,
+    delivered_pps: impl FnOnce(&SideSeen<'_>, &Moved, f64) -> f64,
+) -> Option<WindowEvidence> {
     let raw = whole.trial.raw;
     let (name, part) = raw.serve.parts.get(index)?;
     let [loads, mut serves] = programs(whole.trial);
     let own = serves.swap_remove(index);
     let senders = whole.pairs.senders_of(index);
     let window = raw.window.alone(index, &senders);
-    let share = ledger.offered_packets as f64 / whole.ledger.offered_packets.max(1) as f64;
     let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
     let known = known(whole.trial);
     let spread = known.spread.clone().map(|all| CpuDistribution {
@@ -181,8 +189,9 @@ fn evidence(whole: Whole<'_>, index: usize, ledger: &Ledger) -> Option<WindowEvi
     let known = WindowEvidence {
         target_pps: whole.evidence.target_pps.map(|all| all * share),
         segments_per_send: whole.evidence.segments_per_send,
+        polling_sides: whole.evidence.polling_sides.clone(),
         offered_pps: whole.evidence.offered_pps * share,
-        delivered_pps: own.span.per_second(own.span.done),
+        delivered_pps: delivered_pps(&own, &moved, window.between.seconds()),
         spread,
         ledger: ledger.clone(),
         ..known
@@ -200,7 +209,7 @@ fn flows_of(whole: Whole<'_>, sender: usize) -> Option<u64> {
 }
 
 /// The programs of these senders.
-pub(super) fn of_senders<'a>(loads: Vec<SideSeen<'a>>, senders: &[usize]) -> Vec<SideSeen<'a>> {
+fn of_senders<'a>(loads: Vec<SideSeen<'a>>, senders: &[usize]) -> Vec<SideSeen<'a>> {
     let all = loads.into_iter().enumerate();
     all.filter(|(sender, _)| senders.contains(sender)).map(|(_, load)| load).collect()
 }

@@ -1,21 +1,18 @@
 //! Several senders and receivers of TCP and HTTP: what each pair of them got done, and how far each receiver came.
 
 use rxpath_core::PathSide;
-use rxpath_live::counted::packets_by_cpu;
 use rxpath_record::counters::Moved;
-use rxpath_record::evidence::{CpuDistribution, WindowEvidence};
 use rxpath_record::hosts::PairRate;
-use rxpath_record::ledger::{Ledger, OwnSegments, SegmentInput, SocketSegments, segments_between};
+use rxpath_record::ledger::{OwnSegments, SegmentInput, SocketSegments, segments_between};
 use rxpath_stats::quantile::needed_values;
 
-use super::receivers::{Alone, Reached, Whole, of_senders};
+use super::TrialSources;
+use super::receivers::{Alone, Reached, Whole, evidence};
 use super::times::times;
-use super::{TrialSources, known, programs};
 use crate::hosts::pairs::HostPairs;
 use crate::output::Metrics;
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
-use crate::trial::evidence::gather;
 use crate::trial::measurements::Measurements;
 use crate::trial::several;
 use crate::trial::side::SideMeasurements;
@@ -92,7 +89,9 @@ fn alone(
     let moved = whole.moved.of_receiver(name)?;
     let share = arrived(input, &moved) / arrived(input, whole.moved).max(1.0);
     let ledger = whole.ledger.of_receiving_host(&input_of(input, receiver), &moved, share);
-    let evidence = evidence(whole, input, (index, share), &ledger)?;
+    let evidence = evidence(whole, (index, share), &ledger, |_, moved, seconds| {
+        if seconds > 0.0 { arrived(input, moved) / seconds } else { 0.0 }
+    })?;
     Some(Alone { name: name.clone(), ledger, evidence, reached: Some(reached) })
 }
 
@@ -113,34 +112,6 @@ pub(super) fn own_sockets(program: &SideMeasurements) -> Option<SocketSegments> 
 fn arrived(input: &SegmentInput, moved: &Moved) -> f64 {
     let [_, arrived] = segments_between(input, moved);
     arrived.max(0) as f64
-}
-
-fn evidence(
-    whole: Whole<'_>,
-    input: &SegmentInput,
-    (index, share): (usize, f64),
-    ledger: &Ledger,
-) -> Option<WindowEvidence> {
-    let raw = whole.trial.raw;
-    let (name, _) = raw.serve.parts.get(index)?;
-    let [loads, mut serves] = programs(whole.trial);
-    let senders = whole.pairs.senders_of(index);
-    let window = raw.window.alone(index, &senders);
-    let moved = raw.window.moved.of_receiver(name).unwrap_or_default();
-    let seconds = window.between.seconds();
-    let arrived_pps = if seconds > 0.0 { arrived(input, &moved) / seconds } else { 0.0 };
-    let known = known(whole.trial);
-    let packets = packets_by_cpu(&moved);
-    let known = WindowEvidence {
-        offered_pps: whole.evidence.offered_pps * share,
-        delivered_pps: arrived_pps,
-        polling_sides: whole.evidence.polling_sides.clone(),
-        spread: known.spread.clone().map(|all| CpuDistribution { packets, ..all }),
-        ledger: ledger.clone(),
-        ..known
-    };
-    let own = vec![serves.swap_remove(index)];
-    Some(gather(&window, [of_senders(loads, &senders), own], None, known))
 }
 
 /// How far each receiver came.
@@ -187,6 +158,8 @@ mod tests {
     use rxpath_load::http::load::result::LoadResult;
     use rxpath_load::tcp::connection::TcpSummary;
     use rxpath_load::tcp::result::ServeResult;
+    use rxpath_record::evidence::WindowEvidence;
+    use rxpath_record::ledger::Ledger;
     use rxpath_record::run::hlog;
     use rxpath_stats::Histogram;
 
@@ -344,7 +317,7 @@ mod tests {
         let trial = TrialSources { variant, testbed: &testbed, raw: &raw, spans: &spans };
         let whole = Whole { trial, pairs: &pairs, moved: &moved, ledger: &ledger, evidence: &all };
         let machines = |receiver: usize| -> Vec<String> {
-            let one = evidence(whole, &SegmentInput::default(), (receiver, 0.5), &ledger).unwrap();
+            let one = evidence(whole, (receiver, 0.5), &ledger, |_, _, _| 0.0).unwrap();
             one.sender_hosts.into_iter().map(|host| host.name).collect()
         };
         assert_eq!(machines(0), ["gen1"]);

@@ -2,10 +2,9 @@
 
 use rxpath_core::{PathSide, Warning};
 use rxpath_live::counted::conntrack;
-use rxpath_live::live::reasoned::of_routing;
 use rxpath_load::udp::result::ServeResult;
 use rxpath_record::evidence::WindowEvidence;
-use rxpath_record::ledger::{Balance, Figure, Ledger, LedgerInput, Reasoned, ReceiverSaid};
+use rxpath_record::ledger::{Balance, Figure, Ledger, LedgerInput, ReceiverSaid};
 
 use super::datagrams::{ledger_input, path};
 use super::delay;
@@ -28,7 +27,7 @@ pub(super) fn compose(trial: TrialSources<'_>) -> Composed {
     if input.receiver.by_kernel {
         foreign_drops(&mut input.receiver, raw);
     }
-    input.reasoned = reasoned(variant, raw);
+    input.reasoned = receivers::reasoned(variant, &raw.observed.reasons);
     let ledger = Ledger::from_counters(&input, &moved);
     let [offered_pps, delivered_pps] = rates(&input, &ledger, spans);
     let known = WindowEvidence {
@@ -118,12 +117,6 @@ fn sampled_drops(raw: &Measurements) -> Option<Vec<u64>> {
     let last: Vec<u64> =
         drops.filter_map(|one| one.values.iter().rev().find_map(|it| *it)).collect();
     (!last.is_empty()).then_some(last)
-}
-
-/// What only the kernel's reasons show of the receiver's side, where they were watched.
-fn reasoned(variant: &Variant, raw: &Measurements) -> Option<Vec<Reasoned>> {
-    let rows = raw.observed.reasons.iter().filter(|row| row.side == PathSide::Rx.to_string());
-    variant.observe.drops.then(|| of_routing(rows))
 }
 
 /// What a foreign receiver leaves unread when it closes its socket is in no counter of the kernel.
