@@ -6,12 +6,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::commands::root;
 use crate::program::{Said, rxpath};
 use crate::skip::skip;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// A host with findings of each severity, and a suppression.
 fn sick() -> tempfile::TempDir {

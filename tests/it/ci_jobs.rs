@@ -1,11 +1,12 @@
 //! Jobs for CI systems: the examples in `packaging/ci`, and the release of this project.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::commands::root;
 use crate::executable;
 use crate::skip::skip;
 
@@ -13,10 +14,6 @@ const RXPATH: &str = env!("CARGO_BIN_EXE_rxpath");
 const RELEASE: &str = ".github/workflows/release.yml";
 const GITHUB: &str = "packaging/ci/github.yml";
 const GITLAB: &str = "packaging/ci/gitlab.yml";
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// A YAML file as JSON; none where Python cannot read YAML.
 fn yaml(file: &str) -> Option<Value> {

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::handlers::catches;
-use crate::kept;
+use crate::kept::{self, edit};
 use crate::program::{Said, said};
 
 fn diagnose(args: &[&str]) -> Said {
@@ -58,12 +58,6 @@ fn damaged(name: &str, damage: impl Fn(&Path)) -> (Vec<Value>, String) {
     assert_ne!(value["result"]["runs"][0]["run"], "", "{value}");
     let variants = value["result"]["runs"][0]["variants"].as_array().unwrap().clone();
     (variants, value["warnings"].to_string())
-}
-
-fn edit(path: &Path, from: &str, to: &str) {
-    let text = fs::read_to_string(path).unwrap();
-    assert!(text.contains(from), "{}: {from}", path.display());
-    fs::write(path, text.replacen(from, to, 1)).unwrap();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirEntry};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ fn a_file_is_written_as_a_whole_with_the_findings_of_a_check() {
 }
 
 /// An exporter that runs; killed when it is dropped.
-pub(super) struct Running(Child);
+pub(super) struct Running(pub(super) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -112,10 +112,15 @@ pub(super) fn target(address: &str) -> String {
     address.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap().to_owned()
 }
 
-/// What it answers.
+/// Its page of metrics.
 pub(super) fn get(address: &str) -> String {
-    let mut stream = TcpStream::connect(target(address)).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+    asked(target(address), "/metrics")
+}
+
+/// What the exporter that listens there answers to a path.
+pub(super) fn asked(listener: impl ToSocketAddrs, path: &str) -> String {
+    let mut stream = TcpStream::connect(listener).unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     text

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use regex_lite::Regex;
 use rxpath_export::METRICS;
+
+use crate::commands::root;
 
 #[rustfmt::skip]
 const ROWS: [(&str, &[&str]); 18] = [
@@ -99,10 +101,6 @@ const ROWS: [(&str, &[&str]); 18] = [
         "a_late_heavy_key_gets_a_place_though_light_ones_always_have_something",
     ]),
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// The text of all Rust files below a folder.
 fn sources(dir: &Path, into: &mut String) {

@@ -1,12 +1,14 @@
 //! `rxpath export` as a service: its unit files, and a socket that systemd passes on.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::export::{Running, asked};
 
 const UNITS: [&str; 2] = ["rxpath-export.service", "rxpath-export.socket"];
 
@@ -120,7 +122,7 @@ fn a_service_manager_hears_that_the_page_can_be_asked_for() {
     let mut bytes = [0; 64];
     let length = manager.recv(&mut bytes).unwrap_or_else(|why| panic!("{why}: {line}"));
     assert_eq!(&bytes[..length], b"READY=1");
-    assert!(page(address, "/-/healthy").starts_with("HTTP/1.1 200"));
+    assert!(asked(address, "/-/healthy").starts_with("HTTP/1.1 200"));
 }
 
 /// The text of a file of this source tree.
@@ -223,27 +225,9 @@ fn the_command_of_the_unit_is_accepted() {
     assert!(told.contains("fd:1000") && told.contains(".socket unit"), "{told}");
 }
 
-fn page(address: std::net::SocketAddr, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
-}
-
-/// A process that is killed when it is dropped.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Starts an exporter to which this listener is passed on, by what a shell puts before its `exec` and by these options. Gives the
 /// first line that it says, too.
-fn passed(listener: TcpListener, before: &str, options: &str) -> (Killed, String) {
+fn passed(listener: TcpListener, before: &str, options: &str) -> (Running, String) {
     let words = format!("export --no-bpf --interval 100ms --check-every 0s {options}");
     let script = format!("{before} exec \"$0\" {words} 3<&0 0</dev/null");
     let child = Command::new("sh")
@@ -252,7 +236,7 @@ fn passed(listener: TcpListener, before: &str, options: &str) -> (Killed, String
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut child = Killed(child);
+    let mut child = Running(child);
     let mut line = String::new();
     BufReader::new(child.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
     (child, line)
@@ -270,7 +254,7 @@ fn a_passed_socket_is_served_with_the_metrics_and_the_status() {
         assert!(line.contains(&format!("http://{address}/metrics")), "{before} {options}: {line}");
         let deadline = Instant::now() + Duration::from_secs(60);
         let status = loop {
-            let text = page(address, "/status");
+            let text = asked(address, "/status");
             if let Some(body) =
                 text.strip_prefix("HTTP/1.1 200 OK").and_then(|t| t.split_once("\r\n\r\n"))
             {
@@ -280,7 +264,7 @@ fn a_passed_socket_is_served_with_the_metrics_and_the_status() {
             // why: the pace of looking; the deadline above ends it.
             std::thread::sleep(Duration::from_millis(10));
         };
-        let metrics = page(address, "/metrics");
+        let metrics = asked(address, "/metrics");
         let status = crate::schema::result("export-status", &status);
         assert_eq!(status["not_measured"]["BPF probes"], "BPF was not asked for");
         assert!(metrics.contains("rxpath_agent_budget_ratio 0.01\n"), "{metrics}");

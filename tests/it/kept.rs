@@ -14,3 +14,10 @@ pub fn copy(name: &str, dir: &Path) -> PathBuf {
     }
     copy
 }
+
+/// Writes `to` for the first `from`, which must be there.
+pub fn edit(path: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{}: {from}", path.display());
+    fs::write(path, text.replacen(from, to, 1)).unwrap();
+}

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use regex_lite::Regex;
 
+use crate::commands::root;
+
 /// Parsers that need no target of their own: file, name, and why.
 const EXCEPTIONS: [(&str, &str, &str); 7] = [
     ("rxpath/src/cli.rs", "parse", "reads arguments with clap"),
@@ -26,10 +28,6 @@ const EXCEPTIONS: [(&str, &str, &str); 7] = [
     ("rxpath-model/src/sim/values.rs", "Values::from_toml", "part of sim_parameters"),
     ("rxpath-core/src/units.rs", "$name", "a macro: units has each of its types"),
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// A parser: its file below `crates`, its name, and texts of which one must stand in the list of targets.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::kept;
+use crate::kept::{self, edit};
 use crate::program::said;
 
 fn report() -> Command {
@@ -58,12 +58,6 @@ fn damaged(damage: impl Fn(&Path)) -> String {
     let page = fs::read_to_string(run.join("report.html")).unwrap();
     assert!(page.contains("</html>"));
     done.err
-}
-
-fn edit(path: &Path, from: &str, to: &str) {
-    let text = fs::read_to_string(path).unwrap();
-    assert!(text.contains(from), "{}: {from}", path.display());
-    fs::write(path, text.replacen(from, to, 1)).unwrap();
 }
 
 #[test]
