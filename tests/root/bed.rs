@@ -12,6 +12,7 @@ use rand::RngExt;
 use rxpath_host::lab::lock::LabLock;
 use rxpath_host::lab::netns::Namespace;
 use rxpath_host::lab::owner::Owner;
+use rxpath_host::read::thread;
 
 use crate::program::{Said, said};
 use crate::skip::skip;
@@ -58,6 +59,19 @@ impl Bed {
     /// As [`Bed::wired`], where BPF programs can be loaded too.
     pub fn wired_with_bpf() -> Option<(Self, Namespace, Namespace)> {
         Some(Self::with_bpf()?.with_pair())
+    }
+
+    /// As [`Bed::wired_with_bpf`], where RPS puts what the second namespace receives on the last CPU. With the first CPU and that
+    /// one; `None` also where they are the same.
+    pub fn steered() -> Option<(Self, Namespace, Namespace, [u32; 2])> {
+        let bed = Self::with_bpf()?;
+        let [from, .., to] = thread::allowed_cpus().unwrap().0[..] else {
+            skip("second_cpu", "one CPU: there is none to steer to");
+            return None;
+        };
+        let (bed, tx, rx) = bed.with_pair();
+        rx.set_queue_attr("veth", "rx-0/rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
+        Some((bed, tx, rx, [from, to]))
     }
 
     fn with_pair(self) -> (Self, Namespace, Namespace) {

@@ -15,7 +15,6 @@ use serde_json::Value;
 use crate::alone::probes::{flood_to, number, probe, reader, rows};
 use crate::bed::{Bed, RX_IP, random_id, send, tried, until};
 use crate::program::rxpath;
-use crate::skip::skip;
 
 /// Where control groups of version 2 are mounted: by the machine, or by this test in its own mount namespace.
 fn mount_point() -> PathBuf {
@@ -222,13 +221,7 @@ fn steal_has_the_rows_of_the_named_processes() {
 /// The victim pays for what the receiver's namespace is sent: rows and flows of that namespace alone.
 #[test]
 fn steal_has_the_flows_of_the_named_namespace() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let cpus = rxpath_host::read::thread::allowed_cpus().unwrap().0;
-    let [from, .., to] = cpus[..] else {
-        return skip("second_cpu", "one CPU: there is none to steer to");
-    };
-    let (tx, rx) = bed.pair(1);
-    rx.set_queue_attr("veth", "rx-0/rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
+    let Some((_bed, tx, rx, [from, to])) = Bed::steered() else { return };
     let told = |ns: &Namespace| {
         let cpu = to.to_string();
         let words = ["steal", "--probe", "--cpu", &cpu, "-d", "3s", "--irq-entry", "1", "--netns"];

@@ -15,7 +15,6 @@ use rxpath_host::read::thread;
 use rxpath_host::write::sched;
 
 use crate::bed::{Bed, RX_IP, TX_IP, until};
-use crate::skip::skip;
 
 fn all_cpus() -> CpuList {
     rxpath_host::Root::host().cpus("/sys/devices/system/cpu/online").unwrap()
@@ -147,14 +146,7 @@ fn a_full_table_loses_rows_and_says_how_much_time_they_had() {
 fn more_flows_than_there_is_room_for_are_still_told_one_by_one() {
     // The kernel's table has room for 8,192.
     const MANY: usize = 9_000;
-    let Some(bed) = Bed::with_bpf() else { return };
-    let cpus = thread::allowed_cpus().unwrap().0;
-    let [from, .., to] = cpus[..] else {
-        skip("second_cpu", "one CPU: there is none to steer to");
-        return;
-    };
-    let (tx, rx) = bed.pair(1);
-    rx.set_queue_attr("veth", "rx-0/rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
+    let Some((_bed, tx, rx, [from, to])) = Bed::steered() else { return };
     let mut account = Account::start().unwrap();
     account.look_at_flows().unwrap();
     let (mut port, mut flows) = (0, Vec::new());

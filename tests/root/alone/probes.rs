@@ -17,7 +17,6 @@ use serde_json::Value;
 
 use crate::alone::arrived::until_arrived;
 use crate::bed::{Bed, RX_IP, TX_IP, send, tried, until};
-use crate::skip::skip;
 use crate::stolen::own_softirq_most_s;
 
 /// A running probe.
@@ -223,14 +222,7 @@ fn what_a_sender_makes_run_is_its_own_and_no_theft() {
 
 #[test]
 fn what_rps_sends_to_another_cpu_is_taken_from_the_task_there() {
-    let Some(bed) = Bed::with_bpf() else { return };
-    let cpus = thread::allowed_cpus().unwrap().0;
-    let [from, .., to] = cpus[..] else {
-        skip("second_cpu", "one CPU: there is none to steer to");
-        return;
-    };
-    let (tx, rx) = bed.pair(1);
-    rx.set_queue_attr("veth", "rx-0/rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
+    let Some((_bed, tx, rx, [from, to])) = Bed::steered() else { return };
     let victim = to.to_string();
     let words = ["steal", "--probe", "--cpu", &victim, "-d", "2s", "--irq-entry", "1"];
     let attempt = || {

@@ -133,13 +133,7 @@ const TURNS: u64 = 50_000;
 #[test]
 fn a_poll_that_a_reading_cuts_is_charged_from_there() {
     const WINDOWS: usize = 200;
-    let Some(bed) = Bed::with_bpf() else { return };
-    let cpus = thread::allowed_cpus().unwrap().0;
-    let [from, .., to] = cpus[..] else {
-        return skip("second_cpu", "one CPU: there is none to steer to");
-    };
-    let (tx, rx) = bed.pair(1);
-    rx.set_queue_attr("veth", "rx-0/rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
+    let Some((_bed, tx, rx, [from, to])) = Bed::steered() else { return };
     // mov r1, TURNS; add r1, -1; jne r1, 0, -2; mov r0, TCX_NEXT; exit
     let code = [
         0xb7 | 1 << 8 | TURNS << 32,
