@@ -75,14 +75,17 @@ const PACKET_RATES: [f64; 3] = [20_000.0, 80_000.0, 250_000.0];
 const INTERRUPT_RATES: [f64; 2] = [10_000.0, 60_000.0];
 
 /// Measures `k` on one CPU with the running probe; takes that CPU for [`TAKES`], and another one, which sends, for
-/// three quarters of it.
+/// three quarters of it. [`IrqCalibration::none`] when there is no second CPU to send from, or the probe cannot see what is
+/// sent.
 ///
-/// **Errors** `Unsupported` when there is no second CPU to send from, or the probe cannot see what is sent; others when a CPU
-/// can't be had.
+/// **Errors** when a CPU can't be had.
 pub fn measure(account: &mut Account, cpu: u32) -> Result<IrqCalibration, HostError> {
     let others = thread::allowed_cpus()?.0.into_iter().filter(|other| *other != cpu);
-    let other = sender(cpu, others, &shared_cores(&account.root)).ok_or_else(no_second_cpu)?;
-    by_plan(account, (cpu, other), &THOROUGH)
+    let other = sender(cpu, others, &shared_cores(&account.root)).ok_or_else(no_second_cpu);
+    match other.and_then(|other| by_plan(account, (cpu, other), &THOROUGH)) {
+        Err(error @ HostError::Unsupported { .. }) => Ok(IrqCalibration::none(error.to_string())),
+        made => made,
+    }
 }
 
 /// Measures `k` on the CPU that was idle the longest, for a program that must disturb nobody: without priority, in 14 spins of
@@ -91,7 +94,7 @@ pub fn measure(account: &mut Account, cpu: u32) -> Result<IrqCalibration, HostEr
 ///
 /// **Cost** without a pause 0.1 s. In the pauses the programs of the account return at once, and they stay in their places.
 ///
-/// **Errors** as [`measure`].
+/// **Errors** `Unsupported` where [`measure`] makes none; others when a CPU can't be had.
 pub fn measure_briefly(
     account: &mut Account,
     pause: Duration,

@@ -226,9 +226,5 @@ pub fn calibrate(cpu: Option<u32>) -> Result<IrqCalibration, LabError> {
     let last = || Ok::<_, HostError>(thread::allowed_cpus()?.0.last().copied().unwrap_or(0));
     let cpu = cpu.map_or_else(last, Ok)?;
     let mut account = Account::start()?;
-    match calibrate::measure(&mut account, cpu) {
-        Ok(calibration) => Ok(calibration),
-        Err(error @ HostError::Unsupported { .. }) => Ok(IrqCalibration::none(error.to_string())),
-        Err(error) => Err(error.into()),
-    }
+    Ok(calibrate::measure(&mut account, cpu)?)
 }

@@ -174,13 +174,7 @@ impl StealCommand {
         let cpu = self.victim_cpu()?;
         let takes_s = calibrate::TAKES.as_secs();
         crate::note!("calibrating the cost of an interrupt: {takes_s} s on CPU {cpu}");
-        match calibrate::measure(account, cpu) {
-            Ok(calibration) => Ok(calibration),
-            Err(error @ HostError::Unsupported { .. }) => {
-                Ok(IrqCalibration::none(error.to_string()))
-            }
-            Err(error) => Err(error),
-        }
+        calibrate::measure(account, cpu)
     }
 
     /// Counts over the window, while the victim runs.
