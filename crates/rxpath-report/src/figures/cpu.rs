@@ -67,18 +67,16 @@ fn chart(rows: &[Row], size: (&str, f64)) -> Chart {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(
-        "variant | #trial | #CPU | #user | #system | #softirq | #hardirq | #steal | \
-         #idle | #foreign threads",
-    );
-    for row in rows {
+    let heads = "variant | #trial | #CPU | #user | #system | #softirq | #hardirq | #steal | \
+                 #idle | #foreign threads";
+    let rows = rows.iter().map(|row| {
         let share = |value: f64| number::percent(value, 1.0);
         let mut cells =
             vec![row.variant.to_owned(), row.trial.to_string(), row.cpu.cpu.to_string()];
         cells.extend(parts(row.cpu).map(share));
         cells.push(share(row.cpu.idle_ratio));
         cells.push(row.cpu.foreign_ratio.map_or("not read".into(), share));
-        table.rows.push(cells);
-    }
-    table
+        cells
+    });
+    Table::of(heads, rows)
 }

@@ -186,13 +186,11 @@ fn gains_chart(rows: &[&Comparison], size: (&str, f64)) -> Chart {
 }
 
 fn gains_table(rows: &[Comparison]) -> Table {
-    let mut table = Table::new(
-        "metric | variant | base | #change | #95 % interval | #range within blocks | \
-         #pairs | outcome | expected | published by others",
-    );
-    for row in rows {
+    let heads = "metric | variant | base | #change | #95 % interval | #range within blocks | \
+                 #pairs | outcome | expected | published by others";
+    let rows = rows.iter().map(|row| {
         let [interval, range] = row.effect.spans(&row.metric);
-        table.rows.push(vec![
+        vec![
             words::metric(&row.metric),
             row.variant.clone(),
             row.base.clone(),
@@ -203,7 +201,7 @@ fn gains_table(rows: &[Comparison]) -> Table {
             row.effect.verdict("blocks"),
             words::expected(row),
             row.published.as_ref().map_or("–".into(), |it| it.text(&row.metric)),
-        ]);
-    }
-    table
+        ]
+    });
+    Table::of(heads, rows)
 }

@@ -145,20 +145,18 @@ fn panel(stack: &Stack, at: usize) -> Panel {
 }
 
 fn table(stacks: &[Stack]) -> Table {
-    let mut table = Table::new(
-        "variant | #trial | #unread, most | #sk_rmem_alloc, most | #backlog, most | \
-         #reader off its CPU | #longest | the sampling itself",
-    );
-    for stack in stacks {
+    let heads = "variant | #trial | #unread, most | #sk_rmem_alloc, most | #backlog, most | \
+                 #reader off its CPU | #longest | the sampling itself";
+    let rows = stacks.iter().map(|stack| {
         let spans = || stack.away.iter().map(|(from, to)| to - from);
         let mut row = vec![stack.variant.clone(), stack.trial.to_string()];
         row.extend(stack.peaks.map(|bytes| number::bytes(bytes as f64)));
         row.push(number::seconds(spans().sum()));
         row.push(number::seconds(spans().fold(0.0, f64::max)));
         row.push(stack.cost.clone());
-        table.rows.push(row);
-    }
-    table
+        row
+    });
+    Table::of(heads, rows)
 }
 
 #[cfg(test)]

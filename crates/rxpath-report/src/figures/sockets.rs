@@ -63,13 +63,11 @@ fn chart(rows: &[Row], size: (&str, f64)) -> Chart {
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mut table = Table::new(
-        "variant | #trial | #socket | #delivered | #share of delivered | \
-         #dropped at the socket | #receive buffer | #holds, datagrams | #largest queue",
-    );
-    for row in rows {
+    let heads = "variant | #trial | #socket | #delivered | #share of delivered | \
+                 #dropped at the socket | #receive buffer | #holds, datagrams | #largest queue";
+    let rows = rows.iter().map(|row| {
         let socket = row.socket;
-        table.rows.push(vec![
+        vec![
             row.variant.into(),
             row.trial.to_string(),
             socket.index.to_string(),
@@ -79,7 +77,7 @@ fn table(rows: &[Row]) -> Table {
             number::bytes(socket.rcvbuf_bytes as f64),
             socket.capacity_packets.map_or("not known".into(), number::count),
             number::bytes(socket.queue_max_bytes as f64),
-        ]);
-    }
-    table
+        ]
+    });
+    Table::of(heads, rows)
 }
