@@ -49,7 +49,7 @@ pub fn carry_out<S: Setter>(
     }
     let mut undone = Vec::new();
     if !applied.is_whole() && undoes_failure {
-        undone = journal.undo(setter)?.iter().map(|undo| ShownUndo::new(id, undo)).collect();
+        undone = journal.undo(setter)?.into_iter().map(|undo| ShownUndo::new(id, undo)).collect();
     }
     // Only now: until here the process that may hang is this one.
     let watch = journal.contents().watch.filter(|_| journal.contents().is_open());

@@ -1,5 +1,8 @@
 //! Undoing: the old values, last change first, each read back.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::rehearsal::Rehearsal;
 use super::{Journal, JournalEntry};
 use crate::HostError;
@@ -22,13 +25,15 @@ pub struct Manner {
 }
 
 /// How the restoring of one change went.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Restored {
     /// It reads back as the value from before.
+    #[serde(rename = "restored")]
     Yes,
     /// It had the value from before already.
     Already,
-    /// Somebody else had changed all of it since, and it stays so.
+    /// Another program had changed all of it since, and it stays so.
     Kept,
     /// What it belonged to is gone, and the setting with it.
     Gone {
@@ -36,6 +41,7 @@ pub enum Restored {
         why: String,
     },
     /// It has not the value from before.
+    #[serde(rename = "failed")]
     No {
         /// Why, in the kernel's words where there are any.
         why: String,
@@ -53,24 +59,30 @@ impl Restored {
 }
 
 /// What undoing did, for each entry that was not undone yet, last change first.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Undo {
     /// The entry's number.
+    #[serde(skip)]
     pub n: u32,
-    /// What was restored, under its present name.
+    /// The setting, under its present name.
+    #[serde(rename = "set")]
     pub target: Target,
-    /// The old value; of a group, the part of it that the change had altered.
+    /// The old value; for a group, the part that the change had altered.
     pub value: String,
     /// How it went.
+    #[serde(flatten)]
     pub restored: Restored,
     /// What it was when it was restored; `None` when it had the old value already or could not be restored.
+    #[serde(skip)]
     pub found: Option<String>,
-    /// Somebody else had changed it since; this is what they had made it. Of a group, only values that the change had
-    /// altered.
+    /// The value that another program had set in between; for a group, only values that the change had altered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<String>,
-    /// Of `coupled`, the values that others set since.
+    /// Settings that changed along with this one, with the values that another program had set in between.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign_coupled: Vec<(Target, String)>,
-    /// Settings that the change had taken along and that could not be restored, with the reason.
+    /// Settings that changed along and could not be restored, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coupled: Vec<(Target, String)>,
 }
 

@@ -1,6 +1,7 @@
 //! Output of the `tune` commands as text.
 
 use rxpath_host::write::change::{ChangeOutcome, SettingChange};
+use rxpath_host::write::journal::Restored;
 use rxpath_tune::outcome::ShownUndo;
 use rxpath_tune::persist::homes;
 use rxpath_tune::plan::expected::Expected;
@@ -10,17 +11,18 @@ use rxpath_tune::ranges::{ranges, values};
 use crate::output::color::{Paint, Stream, paint};
 
 /// One line of an undone change, and one more for each setting that another program had changed or that could not be restored.
-pub fn undo_lines(undo: &ShownUndo, is_rehearsal: bool) -> Vec<String> {
-    let value = short(undo.written.as_ref().unwrap_or(&undo.value));
-    let mut lines = vec![match (undo.state.as_str(), &undo.why) {
-        ("already", _) => format!("{}: already has its old value", undo.set),
-        ("kept", _) => format!("{}: kept: another program changed it", undo.set),
-        (_, Some(why)) => {
+pub fn undo_lines(shown: &ShownUndo, is_rehearsal: bool) -> Vec<String> {
+    let ShownUndo { undo, written, .. } = shown;
+    let (set, value) = (&undo.target, short(written.as_ref().unwrap_or(&undo.value)));
+    let mut lines = vec![match &undo.restored {
+        Restored::Already => format!("{set}: already has its old value"),
+        Restored::Kept => format!("{set}: kept: another program changed it"),
+        Restored::Gone { why } | Restored::No { why } => {
             let bad = paint(Paint::Red, Stream::Out, "not restored");
-            format!("{}: {bad} to {value}: {why}", undo.set)
+            format!("{set}: {bad} to {value}: {why}")
         }
-        _ if is_rehearsal => format!("{}: would be {value} again", undo.set),
-        _ => format!("{}: {value} again", undo.set),
+        Restored::Yes if is_rehearsal => format!("{set}: would be {value} again"),
+        Restored::Yes => format!("{set}: {value} again"),
     }];
     if let Some(foreign) = &undo.foreign {
         lines.push(format!("  another program had set {} in between", short(foreign)));

@@ -64,7 +64,7 @@ impl UndoCommand {
         };
         let failed: Vec<String> = failed.iter().map(words).collect();
         self.print(&undone, &failed)?;
-        let whole = undone.iter().all(|undo| undo.why.is_none() && undo.coupled.is_empty());
+        let whole = undone.iter().all(|shown| shown.undo.is_whole());
         if !is_readable {
             crate::note!(
                 "hint: undo it with the rxpath that wrote it, or set it aside with --forget"
@@ -130,7 +130,7 @@ impl UndoCommand {
         if self.forget && journal.contents().is_open() {
             journal.forget()?;
         }
-        Ok(undone.iter().map(|undo| ShownUndo::new(id, undo)).collect())
+        Ok(undone.into_iter().map(|undo| ShownUndo::new(id, undo)).collect())
     }
 
     fn print(&self, undone: &[ShownUndo], failed: &[String]) -> anyhow::Result<()> {

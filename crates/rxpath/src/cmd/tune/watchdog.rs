@@ -38,7 +38,7 @@ impl WatchdogCommand {
             WatchdogOutcome::Finished => crate::note!("no changes are in force any more"),
             WatchdogOutcome::Undone(undone) => {
                 crate::note!("not confirmed in time: undone");
-                for undo in &undone {
+                for undo in undone {
                     for line in undo_lines(&ShownUndo::new(self.journal, undo), false) {
                         crate::note!("{line}");
                     }
