@@ -5,12 +5,12 @@ use rxpath_host::write::change::SettingChange;
 use rxpath_host::write::journal::{Contents, JournalEntry};
 use rxpath_host::{HostError, Target};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::store::StoredJournal;
 
 /// One journal.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JournalStatus {
     /// Its number.
     pub journal: u32,
@@ -22,7 +22,7 @@ pub struct JournalStatus {
 }
 
 /// The state of a journal.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum JournalStanding {
     /// Its changes stay until a user undoes them.
@@ -64,7 +64,7 @@ pub enum JournalStanding {
 }
 
 /// One setting of a journal.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum JournalSetting {
     /// The value as the kernel left it.
@@ -74,7 +74,7 @@ pub enum JournalSetting {
 }
 
 /// A step without an outcome.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OpenStep {
     /// The setting.
     pub set: String,
@@ -88,7 +88,7 @@ pub struct OpenStep {
 }
 
 /// Why a step has no outcome.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum NoOutcome {
     /// The program died between the change and its report.
@@ -141,6 +141,19 @@ impl JournalStatus {
             }
         };
         Ok(Self { journal: one.id, standing, settings })
+    }
+
+    /// Whether the process that needed its changes was killed: the endpoint of an experiment.
+    pub fn is_orphaned(&self) -> bool {
+        matches!(self.standing, JournalStanding::Orphaned { .. })
+    }
+
+    /// Why nothing is known of its changes, if it can't be read: only root reads journals.
+    pub fn unreadable(&self) -> Option<&str> {
+        match &self.standing {
+            JournalStanding::Unreadable { why } => Some(why),
+            _ => None,
+        }
     }
 }
 

@@ -247,9 +247,9 @@ impl Host {
         let mut all = leftovers::copies(&self.endpoint.exe);
         let open = self.settings.open()?;
         all.extend(UnreadJournals::among(&open).map(Leftover::Unread));
-        let open = open.into_iter().filter(|open| !open.is_unread());
+        let open = open.into_iter().filter(|open| open.unreadable().is_none());
         all.extend(open.map(|open| Leftover::Settings {
-            journal: open.journal,
+            journal: open.journal.into(),
             is_of_killed_run: open.is_orphaned(),
         }));
         Ok(all)

@@ -8,7 +8,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use rxpath_core::Envelope;
 use rxpath_host::write::change::{ChangeOutcome, SettingChange};
+use rxpath_tune::outcome::ApplyResult;
+use rxpath_tune::plan::{LeftOut, Plan, PlanError, PlanStep};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,7 +22,7 @@ use crate::error::{LabError, cannot};
 mod left;
 mod ssh_link;
 
-pub use left::{LeftSettings, OpenJournal, UnreadJournals};
+pub use left::{LeftSettings, UnreadJournals};
 
 /// What a coordinator may want of a host's settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,64 +65,24 @@ pub enum SettingsAsk {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedSettings {
     /// The changes.
-    pub steps: Vec<PlannedStep>,
+    pub steps: Vec<PlanStep>,
     /// Why some of the settings cannot be made here; empty if all can, or have this value already.
     pub refused: String,
     /// The plan as `rxpath tune apply` takes it.
     pub file: String,
 }
 
-/// One change to come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PlannedStep {
-    /// The setting.
-    pub set: String,
-    /// Its value now.
-    pub old: String,
-    /// Its value then.
-    pub new: String,
-    /// The rules that ask for it.
-    #[serde(default)]
-    pub because: Vec<String>,
-    /// What it does in addition to its purpose: `link-bounce`.
-    #[serde(default)]
-    pub effects: Vec<String>,
-}
-
 /// The settings of an endpoint's host.
 pub struct HostSettings {
     exe: PathBuf,
     /// Number of the open journal.
-    journal: Option<u64>,
+    journal: Option<u32>,
     /// What is on it.
     changes: Vec<SettingChange>,
 }
 
 /// What `rxpath tune` prints with `--json`.
-#[derive(Deserialize)]
-struct Printed<T> {
-    result: T,
-}
-
-#[derive(Deserialize)]
-struct Plan {
-    #[serde(default)]
-    step: Vec<PlannedStep>,
-    #[serde(default)]
-    left_out: Vec<LeftOut>,
-}
-
-#[derive(Deserialize)]
-struct LeftOut {
-    what: String,
-    why: String,
-}
-
-#[derive(Deserialize)]
-struct Applied {
-    journal: u64,
-    changes: Vec<SettingChange>,
-}
+type Printed<T> = Envelope<IgnoredAny, T>;
 
 impl HostSettings {
     /// None changed yet; `exe` is this program.
@@ -159,15 +123,13 @@ impl HostSettings {
         let options = options.iter().map(String::as_str);
         let words: Vec<&str> = ["plan", "--json"].into_iter().chain(options).collect();
         let done = self.tune(&words, "")?;
-        let Ok(printed) = serde_json::from_str::<Printed<Value>>(&done.stdout) else {
+        if done.stdout.is_empty() {
             return Err(failed(&done));
-        };
-        let plan: Plan = serde_json::from_value(printed.result.clone())
-            .map_err(|error| LabError::internal(format!("`rxpath tune plan`: {error}")))?;
-        let file = toml::to_string(&without_nulls(printed.result)).map_err(|error| {
-            LabError::internal(format!("a plan cannot be written as TOML: {error}"))
-        })?;
-        let planned = PlannedSettings { steps: plan.step, file, ..PlannedSettings::default() };
+        }
+        let internal = |error: PlanError| LabError::internal(error.to_string());
+        let plan = Plan::parse(&done.stdout, "`rxpath tune plan`").map_err(internal)?;
+        let file = plan.to_toml().map_err(internal)?;
+        let planned = PlannedSettings { steps: plan.steps, file, ..PlannedSettings::default() };
         Ok((planned, (!done.is_success).then_some(plan.left_out)))
     }
 
@@ -207,15 +169,15 @@ impl HostSettings {
         let own = std::process::id().to_string();
         let held = [within.as_str(), "--while-alive", own.as_str()];
         let done = self.tune(&[&words[..], &held[..]].concat(), &planned.file)?;
-        let Ok(applied) = serde_json::from_str::<Printed<Applied>>(&done.stdout) else {
+        let Ok(printed) = serde_json::from_str::<Printed<ApplyResult>>(&done.stdout) else {
             return Err(failed(&done));
         };
-        let applied = applied.result;
+        let applied = printed.result;
         if !done.is_success {
             // All of it was undone.
             return Err(cannot(not_made(&applied.changes).join("; "), ""));
         }
-        self.journal = Some(applied.journal);
+        self.journal = applied.journal;
         self.changes.clone_from(&applied.changes);
         Ok(applied.changes)
     }
@@ -223,8 +185,7 @@ impl HostSettings {
     fn hold(&self, sets: &BTreeMap<String, String>, within_s: u64) -> Result<bool, LabError> {
         // Of all that is wanted: what had its value already is on no journal.
         let planned = self.plan(sets)?;
-        let is_as_made =
-            |step: &PlannedStep| self.changes.iter().any(|made| is_rounded(made, step));
+        let is_as_made = |step: &PlanStep| self.changes.iter().any(|made| is_rounded(made, step));
         if !planned.refused.is_empty() || !planned.steps.iter().all(is_as_made) {
             return Ok(false);
         }
@@ -295,8 +256,8 @@ fn failed(done: &Done) -> LabError {
 }
 
 /// Whether a step would only ask again for a value of which the driver made another one.
-fn is_rounded(made: &SettingChange, step: &PlannedStep) -> bool {
-    let is_it = made.target.to_string() == step.set && made.asked == step.new;
+fn is_rounded(made: &SettingChange, step: &PlanStep) -> bool {
+    let is_it = made.target == step.set && made.asked == step.new;
     is_it && made.outcome == ChangeOutcome::Rounded
 }
 
@@ -313,19 +274,6 @@ fn not_made(changes: &[SettingChange]) -> Vec<String> {
         })
     };
     changes.iter().filter_map(one).collect()
-}
-
-/// TOML has no null.
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(all) => all
-            .into_iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(key, value)| (key, without_nulls(value)))
-            .collect(),
-        Value::Array(all) => all.into_iter().map(without_nulls).collect(),
-        other => other,
-    }
 }
 
 #[cfg(test)]
@@ -375,8 +323,8 @@ mod tests {
     #[test]
     fn a_step_that_asks_again_for_what_was_rounded_changes_nothing_and_others_do() {
         let made = rounded();
-        let step = |set: &str, new: &str| PlannedStep {
-            set: set.into(),
+        let step = |set: &str, new: &str| PlanStep {
+            set: set.parse().unwrap(),
             old: "rx=1008".into(),
             new: new.into(),
             because: Vec::new(),
@@ -387,14 +335,5 @@ mod tests {
         assert!(!is_rounded(&made, &step("eth1/rings", "rx=1001")));
         let applied = SettingChange { outcome: ChangeOutcome::Applied, ..made };
         assert!(!is_rounded(&applied, &step("eth0/rings", "rx=1001")));
-    }
-
-    #[test]
-    fn a_plan_as_json_is_the_same_as_toml() {
-        let plan = serde_json::json!({"schema": "s", "host": {"boot_id": "b", "gone": null},
-            "step": [{"set": "a.b", "old": "1", "new": "2", "because": ["asked for"]}]});
-        let text = toml::to_string(&without_nulls(plan.clone())).unwrap();
-        let back: Value = toml::from_str(&text).unwrap();
-        assert_eq!(back, without_nulls(plan));
     }
 }

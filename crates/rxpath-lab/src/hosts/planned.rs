@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use rxpath_core::{PathSide, SortFew};
+use rxpath_tune::effects::Effect;
+use rxpath_tune::plan::PlanStep;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::privilege::RootNeeds;
 use super::settings::{planned, wanted_of};
 use super::{ConnectedHost, Hosts};
-use crate::endpoint::settings::{PlannedSettings, PlannedStep};
+use crate::endpoint::settings::PlannedSettings;
 use crate::error::LabError;
 use crate::scenario::spec::{LoadOptions, Own, Resolved, Variant, Workload};
 use crate::testbed::seat::Seat;
@@ -57,7 +59,7 @@ pub struct PlannedChange {
     /// The variants that want it.
     pub variants: Vec<String>,
     /// Side effects, as `rxpath tune plan` calls them: `link-bounce`.
-    pub effects: Vec<String>,
+    pub effects: Vec<Effect>,
 }
 
 impl Hosts {
@@ -159,8 +161,9 @@ fn changes<'a>(
 
 fn change(name: String, value: String, variant: &str, planned: &PlannedSettings) -> PlannedChange {
     // Members of a group are one step: `eth0/rings` for `eth0/rings/rx`.
-    let is_it = |step: &&PlannedStep| {
-        name.strip_prefix(&step.set).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let is_it = |step: &&PlanStep| {
+        let rest = name.strip_prefix(&step.set.to_string());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let step = planned.steps.iter().find(is_it);
     let refused = Some(&planned.refused).filter(|why| step.is_none() && !why.is_empty());
@@ -180,18 +183,18 @@ mod tests {
 
     #[test]
     fn a_member_of_a_group_has_the_effects_of_its_step() {
-        let step = |set: &str, effects: &[&str]| PlannedStep {
-            set: set.into(),
+        let step = |set: &str, effect| PlanStep {
+            set: set.parse().unwrap(),
             old: "rx=512".into(),
             new: "rx=4096".into(),
             because: Vec::new(),
-            effects: effects.iter().map(|effect| (*effect).to_owned()).collect(),
+            effects: vec![effect],
         };
-        let steps = vec![step("eth0/ring", &["power"]), step("eth0/rings", &["link-bounce"])];
+        let steps = vec![step("eth0/ring", Effect::Power), step("eth0/rings", Effect::LinkBounce)];
         let planned = PlannedSettings { steps, ..PlannedSettings::default() };
         let made = change("eth0/rings/rx".into(), "4096".into(), "large", &planned);
         assert_eq!(made.now.as_deref(), Some("rx=512"));
-        assert_eq!(made.effects, ["link-bounce"]);
+        assert_eq!(made.effects, [Effect::LinkBounce]);
         let so_already = change("net.core.somaxconn".into(), "99".into(), "large", &planned);
         assert!(so_already.now.is_none() && so_already.effects.is_empty(), "{so_already:?}");
         assert_eq!(so_already.refused, None);

@@ -6,7 +6,6 @@ use rxpath_core::PathSide;
 use rxpath_core::number::counted;
 use rxpath_tune::effects::Effect;
 use rxpath_tune::plan::make::ALREADY;
-use serde_json::Value;
 
 use super::RunPlan;
 use crate::hosts::planned::{PlannedChange, PlannedHost};
@@ -47,22 +46,16 @@ fn line(host: &str, change: &PlannedChange) -> String {
         (None, Some(why)) => format!(", cannot be set: {why}"),
         (None, None) => format!(", {ALREADY}"),
     };
-    for effect in effects.iter().filter_map(|code| known(code)) {
+    for effect in effects {
         text += &format!("; {effect}");
     }
     text
 }
 
-/// The effect of this code; none that only a newer program knows.
-fn known(code: &str) -> Option<Effect> {
-    serde_json::from_value(Value::String(code.to_owned())).ok()
-}
-
 /// How many trials wait for a link that their settings take down.
 fn waits(plan: &RunPlan) -> Option<String> {
     let changes = plan.hosts.iter().flat_map(|host| &host.changes);
-    let bounces = |code: &String| known(code) == Some(Effect::LinkBounce);
-    let waiting = changes.filter(|change| change.effects.iter().any(bounces));
+    let waiting = changes.filter(|change| change.effects.contains(&Effect::LinkBounce));
     let variants: BTreeSet<&str> =
         waiting.flat_map(|change| &change.variants).map(String::as_str).collect();
     let trials = plan.trials.iter().filter(|trial| variants.contains(trial.variant.as_str()));
@@ -81,14 +74,14 @@ mod tests {
     use super::*;
     use crate::hosts::planned::PlannedProgram;
 
-    fn change(name: &str, effects: &[&str]) -> PlannedChange {
+    fn change(name: &str, effects: &[Effect]) -> PlannedChange {
         PlannedChange {
             name: name.into(),
             value: "4096".into(),
             now: (!effects.is_empty()).then(|| "512".into()),
             refused: None,
             variants: vec!["large".into()],
-            effects: effects.iter().map(|effect| (*effect).to_owned()).collect(),
+            effects: effects.to_vec(),
         }
     }
 
@@ -115,7 +108,7 @@ mod tests {
                     "sut",
                     PathSide::Rx,
                     vec![
-                        change("eth0/rings/rx", &["link-bounce", "of-the-future"]),
+                        change("eth0/rings/rx", &[Effect::LinkBounce]),
                         change("net.core.somaxconn", &[]),
                         PlannedChange {
                             refused: Some("no such device".into()),

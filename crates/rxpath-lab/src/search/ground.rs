@@ -5,8 +5,8 @@ use rxpath_host::write::change::SettingChange;
 use rxpath_tune::auto::Risk;
 use rxpath_tune::check::check;
 use rxpath_tune::effects::effects;
-use rxpath_tune::plan::LeftOut;
 use rxpath_tune::plan::from_findings::requests;
+use rxpath_tune::plan::{LeftOut, PlanStep};
 use rxpath_tune::{Ask, Goal, HostFacts, Scope};
 
 use crate::error::LabError;
@@ -81,9 +81,9 @@ impl Ground for InLab<'_> {
 impl Ground for Hosts {
     fn advice(&self, goal: Option<Goal>) -> Result<(Advice, Vec<LeftOut>), LabError> {
         let planned = Hosts::advice(self, goal.map(|goal| goal.to_string()))?;
-        let one = |step: crate::endpoint::settings::PlannedStep| {
+        let one = |step: PlanStep| {
             let rule = step.because.first().cloned().unwrap_or_default();
-            (rule, receiver(&step.set, &self.receiver().device.name, &step.new))
+            (rule, receiver(&step.set.to_string(), &self.receiver().device.name, &step.new))
         };
         Ok((planned.steps.into_iter().map(one).collect(), Vec::new()))
     }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use rxpath_core::number::counted;
+use rxpath_tune::status::{JournalStanding, JournalStatus};
 use serde::{Deserialize, Serialize};
 
 use super::{HostSettings, Printed, failed};
@@ -32,9 +33,9 @@ pub struct UnreadJournals {
 
 impl UnreadJournals {
     /// Those of a list, if there are any.
-    pub fn among(all: &[OpenJournal]) -> Option<Self> {
-        let unread = || all.iter().filter(|open| open.is_unread());
-        let why = unread().next()?.why.clone();
+    pub fn among(all: &[JournalStatus]) -> Option<Self> {
+        let unread = || all.iter().filter_map(JournalStatus::unreadable);
+        let why = unread().next()?.to_owned();
         Some(Self { count: unread().count() as u64, why })
     }
 
@@ -48,60 +49,29 @@ impl UnreadJournals {
     }
 }
 
-/// An open journal as `rxpath tune status` shows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct OpenJournal {
-    /// Its number.
-    pub journal: u64,
-    /// What becomes of its changes: a word of `rxpath tune status`.
-    state: String,
-    /// The process that needs them, where one does.
-    #[serde(default)]
-    pid: i32,
-    /// Until they are undone. **Unit** s.
-    #[serde(default)]
-    left_s: u64,
-    /// Why it cannot be read, if it cannot.
-    #[serde(default)]
-    why: String,
-}
-
-impl OpenJournal {
-    /// Whether the process that needed its changes was killed: the endpoint of an experiment.
-    pub fn is_orphaned(&self) -> bool {
-        self.state == "orphaned"
-    }
-
-    /// Whether nothing is known of its changes: only root reads journals.
-    pub fn is_unread(&self) -> bool {
-        self.state == "unreadable"
-    }
-
-    /// Why no experiment may begin, and what to do, with the program of that host. Changes that stay are the user's own.
-    fn refused(&self, exe: &Path) -> Option<[String; 2]> {
-        let Self { journal, state, pid, left_s, .. } = self;
-        let tune = format!("{} tune", exe.display());
-        let (what, hint) = match state.as_str() {
-            "orphaned" => (
-                format!("open journal {journal} of a killed run"),
-                format!("rxpath hosts cleanup FILE, or there: {tune} undo {journal}"),
-            ),
-            "waits" => (
-                format!("journal {journal} is not confirmed, its changes are undone in {left_s} s"),
-                format!("there: {tune} confirm {journal}, or {tune} undo {journal}"),
-            ),
-            "unwatched" => (
-                format!("journal {journal} is not confirmed, and nothing would undo its changes"),
-                format!("there: {tune} undo {journal}"),
-            ),
-            "searched" => (
-                format!("process {pid} changes settings there (journal {journal})"),
-                "let it end, and run this again".into(),
-            ),
-            _ => return None,
-        };
-        Some([what, hint])
-    }
+/// Why no experiment may begin, and what to do, with the program of that host. Changes that stay are the user's own.
+fn refused(open: &JournalStatus, exe: &Path) -> Option<[String; 2]> {
+    let (journal, tune) = (open.journal, format!("{} tune", exe.display()));
+    let (what, hint) = match &open.standing {
+        JournalStanding::Orphaned { .. } => (
+            format!("open journal {journal} of a killed run"),
+            format!("rxpath hosts cleanup FILE, or there: {tune} undo {journal}"),
+        ),
+        JournalStanding::Waits { left_s } => (
+            format!("journal {journal} is not confirmed, its changes are undone in {left_s} s"),
+            format!("there: {tune} confirm {journal}, or {tune} undo {journal}"),
+        ),
+        JournalStanding::Unwatched => (
+            format!("journal {journal} is not confirmed, and nothing would undo its changes"),
+            format!("there: {tune} undo {journal}"),
+        ),
+        JournalStanding::Searched { pid, .. } => (
+            format!("process {pid} changes settings there (journal {journal})"),
+            "let it end, and run this again".into(),
+        ),
+        _ => return None,
+    };
+    Some([what, hint])
 }
 
 impl HostSettings {
@@ -111,15 +81,15 @@ impl HostSettings {
     pub fn settle(&self) -> LeftSettings {
         let undone = self.undo_left();
         let open = self.open().unwrap_or_default();
-        let refused = open.iter().find_map(|open| open.refused(&self.exe));
+        let refused = open.iter().find_map(|open| refused(open, &self.exe));
         LeftSettings { undone, refused, unread: UnreadJournals::among(&open) }
     }
 
     /// Undoes what killed runs left, last first: the journals that are not open any more.
     pub fn undo_left(&self) -> Vec<u64> {
         let orphaned = || -> Result<Vec<u64>, LabError> {
-            let open = self.open()?.into_iter().filter(OpenJournal::is_orphaned);
-            Ok(open.map(|open| open.journal).collect())
+            let open = self.open()?.into_iter().filter(JournalStatus::is_orphaned);
+            Ok(open.map(|open| open.journal.into()).collect())
         };
         let mut left = orphaned().unwrap_or_default();
         if left.is_empty() {
@@ -138,11 +108,12 @@ impl HostSettings {
     ///
     /// # Errors
     /// If `rxpath tune status` cannot list them.
-    pub fn open(&self) -> Result<Vec<OpenJournal>, LabError> {
+    pub fn open(&self) -> Result<Vec<JournalStatus>, LabError> {
         let done = self.tune(&["status", "--json"], "")?;
-        let printed: Printed<Vec<OpenJournal>> =
+        let printed: Printed<Vec<JournalStatus>> =
             serde_json::from_str(&done.stdout).map_err(|_| failed(&done))?;
-        let here = |open: &OpenJournal| open.state != "elsewhere";
+        let here =
+            |open: &JournalStatus| !matches!(open.standing, JournalStanding::Elsewhere { .. });
         Ok(printed.result.into_iter().filter(here).collect())
     }
 }
@@ -154,9 +125,10 @@ mod tests {
     #[test]
     fn changes_that_may_go_meanwhile_are_refused_and_those_that_stay_are_not() {
         let of = |state: &str| {
-            let text =
-                format!(r#"{{"journal":12,"state":"{state}","pid":7,"left_s":40,"settings":[]}}"#);
-            serde_json::from_str::<OpenJournal>(&text).unwrap().refused(Path::new("/c/rxpath"))
+            let text = format!(
+                r#"{{"journal":12,"state":"{state}","pid":7,"left_s":40,"being_undone":false,"why":"x","settings":[]}}"#
+            );
+            refused(&serde_json::from_str(&text).unwrap(), Path::new("/c/rxpath"))
         };
         let [what, hint] = of("orphaned").unwrap();
         assert_eq!(what, "open journal 12 of a killed run");
@@ -170,12 +142,14 @@ mod tests {
 
     #[test]
     fn journals_that_only_root_reads_are_counted_and_not_taken_for_changes() {
-        let of = |journal: u64, state: &str| {
+        let of = |journal, standing| JournalStatus { journal, standing, settings: Vec::new() };
+        let in_force = |journal| of(journal, JournalStanding::InForce);
+        let unread = |journal| {
             let why = "open /var/lib/rxpath/tune: permission denied".to_owned();
-            OpenJournal { journal, state: state.into(), why, ..OpenJournal::default() }
+            of(journal, JournalStanding::Unreadable { why })
         };
-        assert_eq!(UnreadJournals::among(&[of(1, "in-force")]), None);
-        let all = [of(1, "unreadable"), of(2, "in-force"), of(3, "unreadable")];
+        assert_eq!(UnreadJournals::among(&[in_force(1)]), None);
+        let all = [unread(1), in_force(2), unread(3)];
         let text = UnreadJournals::among(&all).unwrap().text();
         let begin = "2 journals of `rxpath tune` cannot be read, and it is not known";
         assert!(text.starts_with(begin) && text.ends_with("permission denied)"), "{text}");

@@ -38,16 +38,18 @@ fn at_risk(planned: PlannedSettings, risk: &SessionAtRisk) -> PlannedSettings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PlannedStep;
+    use rxpath_tune::effects::Effect;
+    use rxpath_tune::plan::PlanStep;
+
     use super::*;
 
     fn planned(why: &str) -> PlannedSettings {
-        let step = PlannedStep {
-            set: "eno1/rings".into(),
+        let step = PlanStep {
+            set: "eno1/rings".parse().unwrap(),
             old: "rx=256".into(),
             new: "rx=512".into(),
             because: Vec::new(),
-            effects: vec!["link-bounce".into()],
+            effects: vec![Effect::LinkBounce],
         };
         PlannedSettings { steps: vec![step], refused: why.into(), file: String::new() }
     }
