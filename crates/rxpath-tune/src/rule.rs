@@ -116,7 +116,7 @@ pub fn quiet(device: &Device) -> Option<Checked> {
 /// One rule, as `rules/AREA/NAME.toml` has it, with its check.
 ///
 /// Texts that the file leaves out are the usual ones of the rule's kind (`rule_file.rs`).
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// Stable id in kebab case.
@@ -131,26 +131,26 @@ pub struct Rule {
     /// Hosts or devices that it applies to.
     pub applies: &'static str,
     /// How much a finding matters.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub weight: Weight,
     /// How large the effect of the remedy is expected to be, where a figure or the mechanism tells.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub size: Magnitude,
     /// What the remedy is expected to bring: the figure and where it was taken, or what follows from how the kernel
     /// works; empty where only a measurement tells.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub effect: &'static str,
     /// Where the figure is published; empty where there is none.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub figure_from: &'static str,
     /// The question in code.
     #[serde(skip, default = "no_check")]
     pub check: Check,
     /// What a finding expects instead; empty where its check says so.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub finding_expected: &'static str,
     /// Why a finding is one, in one line; empty where its check says so.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub finding_why: &'static str,
     /// Why it matters, in a sentence or two.
     pub why: &'static str,

@@ -67,7 +67,7 @@ rxpath_core::named! {
 }
 
 /// How much a rule's finding matters, by goal.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct Weight {
     /// Whatever the host is for; `None` if the rule judges only for the goals below.
     any: Option<Severity>,

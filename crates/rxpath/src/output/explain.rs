@@ -20,67 +20,32 @@ const WIDTH: usize = 100;
 #[serde(untagged)]
 pub enum Explained<'a> {
     /// A rule of `check`.
-    Rule(Box<ExplainedRule>),
+    Rule(ExplainedRule<'a>),
     /// Anything else.
     Topic(&'a Topic),
 }
 
 /// A rule as JSON.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct ExplainedRule {
+pub struct ExplainedRule<'a> {
     /// Always `rule`.
     topic: TopicKind,
-    id: &'static str,
+    #[serde(flatten)]
+    rule: &'static Rule,
     /// Names of the settings that it sets: sysctls, files, ethtool options.
-    also: Vec<String>,
-    area: Area,
-    kind: RuleKind,
-    what: &'static str,
-    applies: &'static str,
+    also: &'a [String],
     /// Goals for which it judges; empty if it judges for any goal.
     goals: Vec<Goal>,
+    /// The expected effect of the remedy, with its figure and source.
     effect: String,
-    why: &'static str,
-    mechanism: &'static str,
-    not_when: &'static str,
-    side_effects: &'static str,
-    set_now: &'static str,
-    persist: &'static str,
-    undo: &'static str,
-    verify: &'static str,
-    since: &'static str,
-    sources: &'static [&'static str],
 }
 
 /// The topic as JSON.
 pub fn of(topic: &Topic) -> Explained<'_> {
-    topic
-        .rule
-        .map_or(Explained::Topic(topic), |rule| Explained::Rule(Box::new(of_rule(rule, topic))))
-}
-
-fn of_rule(rule: &'static Rule, topic: &Topic) -> ExplainedRule {
-    ExplainedRule {
-        topic: topic.kind,
-        id: rule.id,
-        also: topic.also.clone(),
-        area: rule.area,
-        kind: rule.kind,
-        what: rule.what,
-        applies: rule.applies,
-        goals: rule.weight.goals(),
-        effect: rule.effect(),
-        why: rule.why,
-        mechanism: rule.mechanism,
-        not_when: rule.not_when,
-        side_effects: rule.side_effects,
-        set_now: rule.set_now,
-        persist: rule.persist,
-        undo: rule.undo,
-        verify: rule.verify,
-        since: rule.since,
-        sources: &rule.sources,
-    }
+    topic.rule.map_or(Explained::Topic(topic), |rule| {
+        let (goals, effect) = (rule.weight.goals(), rule.effect());
+        Explained::Rule(ExplainedRule { topic: topic.kind, rule, also: &topic.also, goals, effect })
+    })
 }
 
 /// The topic as a page of text.
