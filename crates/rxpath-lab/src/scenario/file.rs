@@ -1,13 +1,11 @@
 //! A scenario as it was written: typed and checked, not yet of one host.
 
 use rxpath_record::axes::Axes;
-use rxpath_record::comparison::Published;
 use rxpath_remote::Inventory;
-use serde::Deserialize;
 
 use super::error::suggestion;
 use super::merge::Overlay;
-use super::spec::Search;
+use super::spec::{Compare, Search};
 use super::value::Setting;
 
 /// A scenario file.
@@ -28,7 +26,7 @@ pub struct ScenarioFile {
     pub(super) base: Overlay,
     pub(super) variants: Vec<VariantFile>,
     pub(super) sweep: Vec<Axis>,
-    pub(super) compare: Vec<CompareFile>,
+    pub(super) compare: Vec<Compare>,
     /// What its run searches, instead of comparing variants.
     pub search: Option<Search>,
     /// The hosts between which it runs unless the command names others, with the text in which they are.
@@ -50,20 +48,6 @@ pub(super) struct VariantFile {
 pub(super) struct Axis {
     pub key: String,
     pub values: Vec<Setting>,
-}
-
-/// One `[[compare]]`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CompareFile {
-    /// Without one it is the main metric of what the variants speak.
-    pub metric: Option<String>,
-    /// Without one it is the first variant.
-    #[serde(default)]
-    pub base: String,
-    pub variant: String,
-    pub expected: Option<String>,
-    pub published: Option<Published>,
 }
 
 impl ScenarioFile {

@@ -169,12 +169,10 @@ fn compare(file: &ScenarioFile, variants: &[Variant]) -> Vec<Compare> {
     file.compare
         .iter()
         .filter(|pair| is_here(&pair.base) && is_here(&pair.variant))
-        .map(|pair| Compare {
-            metric: pair.metric.clone().unwrap_or_else(|| main.into()),
-            base: pair.base.clone(),
-            variant: pair.variant.clone(),
-            expected: pair.expected.clone(),
-            published: pair.published.clone(),
+        .cloned()
+        .map(|pair| match pair.metric.as_str() {
+            "" => Compare { metric: main.into(), ..pair },
+            _ => pair,
         })
         .collect()
 }

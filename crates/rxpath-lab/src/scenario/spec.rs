@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::{CpuList, Nanos, Warning};
 use rxpath_record::comparison::Published;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 pub use super::forms::{Parser, Qdisc, Topology, Upper, WorkloadEngine};
 pub use super::on_hosts::OnHosts;
@@ -268,12 +268,15 @@ pub struct SearchAxis {
     pub values: Vec<Vec<String>>,
 }
 
-/// A difference to be judged.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A difference to be judged: a `[[compare]]` of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Compare {
-    /// Metric name.
+    /// Metric name; empty in a file that leaves it to the variants, of whose protocol it is the main one.
+    #[serde(default)]
     pub metric: String,
-    /// Base of the ratio.
+    /// Base of the ratio; a file without one has the first variant.
+    #[serde(default)]
     pub base: String,
     /// The variant compared with it.
     pub variant: String,

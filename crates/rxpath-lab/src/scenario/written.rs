@@ -11,12 +11,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::{At, FileError, ScenarioError, one_of};
-use super::file::{Axis, CompareFile, ScenarioFile, VariantFile};
+use super::file::{Axis, ScenarioFile, VariantFile};
 use super::forms::Parser;
 use super::keys::{find, instead_of};
 use super::merge::{Overlay, SECTIONS, read_section};
 use super::search::WrittenSearch;
 use super::source::{Positions, Table, leaves};
+use super::spec::Compare;
 use super::value::{check, kind};
 
 /// A whole file as serde reads it; the keys of its sections are checked afterwards.
@@ -41,7 +42,7 @@ struct Written {
     variant: Vec<WrittenVariant>,
     sweep: Option<Table>,
     #[serde(default)]
-    compare: Vec<CompareFile>,
+    compare: Vec<Compare>,
     search: Option<WrittenSearch>,
     #[serde(default)]
     trials: Table,
@@ -216,11 +217,7 @@ impl ScenarioFile {
     }
 
     /// A comparison with its base and the full name of its metric, when both are known.
-    fn complete(
-        &self,
-        written: CompareFile,
-        at: impl Fn(&str) -> At,
-    ) -> Result<CompareFile, FileError> {
+    fn complete(&self, written: Compare, at: impl Fn(&str) -> At) -> Result<Compare, FileError> {
         let (names, metrics) = (self.names(), self.metrics());
         let first = names.first().cloned().unwrap_or_default();
         let base = if written.base.is_empty() { first } else { written.base };
@@ -231,8 +228,8 @@ impl ScenarioFile {
             let right = "name another base; trials.aa measures the noise";
             return Err(FileError::new(&at("variant"), wrong, right));
         }
-        if let Some(metric) = &written.metric {
-            one_of(&at("metric"), "metric", metric, &metrics)?;
+        if !written.metric.is_empty() {
+            one_of(&at("metric"), "metric", &written.metric, &metrics)?;
         }
         if let Some(expected) = &written.expected {
             one_of(&at("expected"), "direction", expected, &["up", "down", "same"])?;
@@ -241,8 +238,8 @@ impl ScenarioFile {
             let wrong = format!("`published.{key}` is missing or not usable");
             return Err(FileError::new(&at("published"), wrong, right));
         }
-        let metric = written.metric.map(|name| with_side(name, &metrics));
-        Ok(CompareFile { metric, base, ..written })
+        let metric = with_side(written.metric, &metrics);
+        Ok(Compare { metric, base, ..written })
     }
 
     /// Metrics that can be compared: the built-in ones and those of the parsers named in the file.
