@@ -17,7 +17,7 @@ fn fixture(name: &str) -> PathBuf {
 
 /// The report of a run as a file in `dir`.
 fn report(run: &Path, dir: &Path) -> PathBuf {
-    let run = rxpath_report::Run::from(RunReader::open(run).unwrap());
+    let run = RunReader::open(run).unwrap();
     let file = dir.join("report.html");
     fs::write(&file, rxpath_report::html(&run)).unwrap();
     file

@@ -18,6 +18,7 @@ mod id;
 mod problem;
 mod reader;
 mod salvage;
+mod shown;
 mod writer;
 
 pub use id::run_id;

@@ -12,7 +12,7 @@ mod swept;
 use rxpath_record::axes::Axes;
 
 use crate::page::part::Figure;
-use crate::source::Run;
+use crate::prelude::Run;
 
 /// Every figure that this run has the data for, in the report's order.
 pub(crate) fn all(run: &Run) -> Vec<Figure> {

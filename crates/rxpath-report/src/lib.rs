@@ -13,7 +13,6 @@ mod plot;
 mod prelude;
 mod series;
 mod sheet;
-mod source;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -22,4 +21,3 @@ pub use book::{Chapter, book, book_markdown};
 pub use markdown::markdown;
 pub use page::html;
 pub use sheet::{ReportSheet, SheetPart, sheet};
-pub use source::Run;

@@ -14,11 +14,11 @@ pub fn markdown(run: &Run) -> String {
     let mut out = String::new();
     let manifest = &run.manifest;
     let _ = match manifest.question.as_str() {
-        "" => writeln!(out, "# {}\n", text(run.title())),
-        question => writeln!(out, "# {}: {}\n", text(run.title()), text(question)),
+        "" => writeln!(out, "# {}\n", text(&run.title())),
+        question => writeln!(out, "# {}: {}\n", text(&run.title()), text(question)),
     };
-    for problem in &run.problems {
-        let _ = writeln!(out, "> **Incomplete:** {}\n", text(problem));
+    for fault in run.faults() {
+        let _ = writeln!(out, "> **Incomplete:** {}\n", text(&fault));
     }
     if !manifest.headline.is_empty() {
         let _ = writeln!(out, "**{}**\n", text(&manifest.headline));

@@ -119,7 +119,7 @@ fn masthead(run: &Run) -> Markup {
             p.expected { span { "Expected before the run: " } (expected) }
         }
         p.meta {
-            span { (run.name) }
+            span { (run.name()) }
             @if said(&manifest.started) { span { "started " (number::instant(&manifest.started)) } }
             @match &manifest.ended {
                 Some(ended) => span { "ended " (number::instant(ended)) },
@@ -133,11 +133,12 @@ fn masthead(run: &Run) -> Markup {
 
 /// Problems with the run: above everything else.
 fn problems(run: &Run) -> Markup {
+    let faults = run.faults();
     html! {
-        @if !run.problems.is_empty() {
+        @if !faults.is_empty() {
             aside.notice.broken role="note" {
                 h2 { "This run is incomplete" }
-                ul { @for problem in &run.problems { li { (problem) } } }
+                ul { @for fault in &faults { li { (fault) } } }
                 p { "Everything below was read from the run directory and is shown unchanged." }
             }
         }
@@ -159,7 +160,7 @@ fn warnings(warnings: &[Warning]) -> Markup {
 fn footer(run: &Run) -> Markup {
     html! {
         p {
-            "Made by " code { "rxpath report" } " from the run directory " code { (run.name) }
+            "Made by " code { "rxpath report" } " from the run directory " code { (run.name()) }
             ", without looking at any host. It loads nothing and runs no script."
         }
     }

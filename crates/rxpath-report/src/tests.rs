@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Run, html, markdown};
+use crate::prelude::Run;
+use crate::{html, markdown};
 use rxpath_core::measured::{
     CpuBreakdown, IrqCalibration, IrqLine, NapiPolls, StageName, StageTimes, TakenBy, TaskTime,
     VictimTime,
@@ -16,7 +17,6 @@ use rxpath_record::hosts::{ClockDrift, ControlCost, HostStart, HostTrial, PairPa
 use rxpath_record::ledger::{Drop, PacketBounds, Place, RemainderBounds};
 use rxpath_record::manifest::HostPart;
 use rxpath_record::metric;
-use rxpath_record::run::RunReader;
 use rxpath_record::stolen::{CpuPaid, StolenCpuTime, VictimRecord};
 use rxpath_record::traced::{CpuTraced, DeviceTraced, NapiTraced, Traced};
 use rxpath_stats::Looks;
@@ -27,7 +27,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn open(path: &Path) -> Run {
-    Run::from(RunReader::open(path).unwrap())
+    Run::open(path).unwrap()
 }
 
 /// A copy of a fixture in which `edit` changed the text of one file.

@@ -106,7 +106,7 @@ mod tests {
 
     fn run(capacity: Option<Capacity>) -> Run {
         Run {
-            name: "r".into(),
+            directory: "r".into(),
             manifest: Manifest { capacity, ..Manifest::default() },
             environment: None,
             events: Vec::new(),

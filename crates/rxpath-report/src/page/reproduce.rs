@@ -20,7 +20,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                 pre { code { (line(&seeded(&manifest.command, manifest.seed))) } }
             }
             h3 { "This page" }
-            pre { code { "rxpath report " (quoted(&run.name)) } }
+            pre { code { "rxpath report " (quoted(&run.name())) } }
             (fold("The scenario as it was resolved", &html! { pre.long { code { (scenario) } } }))
             (files(run))
         },

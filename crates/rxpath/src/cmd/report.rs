@@ -5,7 +5,6 @@ use std::io;
 
 use clap::ValueEnum;
 use rxpath_record::run::{REPORT, RunReader};
-use rxpath_report::Run;
 
 use crate::cmd::prelude::*;
 use crate::cmd::values::value_name;
@@ -66,7 +65,7 @@ impl ReportCommand {
         let mut reports = Vec::new();
         for path in &self.runs {
             let reader = RunReader::open(path).map_err(Failure::usage_of)?;
-            reports.push(self.write(path, reader)?);
+            reports.push(self.write(path, &reader)?);
         }
         if self.json {
             let warnings = reports.iter().flat_map(warnings).collect();
@@ -76,17 +75,16 @@ impl ReportCommand {
         Ok(Exit::Done)
     }
 
-    fn write(&self, path: &Path, reader: RunReader) -> Result<Written, Failure> {
+    fn write(&self, path: &Path, reader: &RunReader) -> Result<Written, Failure> {
         let problems = reader.problems.iter().map(ToString::to_string).collect();
         let place = match (&self.out, self.format) {
             (Some(out), _) => Some(out.clone()),
             (None, Format::Html) => Some(reader.directory.join(REPORT)),
             (None, Format::Md) => None,
         };
-        let run = Run::from(reader);
         let text = match self.format {
-            Format::Html => rxpath_report::html(&run),
-            Format::Md => rxpath_report::markdown(&run),
+            Format::Html => rxpath_report::html(reader),
+            Format::Md => rxpath_report::markdown(reader),
         };
         match &place {
             Some(place) => {
@@ -114,7 +112,7 @@ fn warnings(written: &Written) -> Vec<Warning> {
 pub fn write_report(directory: &Path) -> Result<PathBuf, Failure> {
     let reader = RunReader::open(directory)?;
     let path = directory.join(REPORT);
-    replace(&path, &rxpath_report::html(&reader.into()))
+    replace(&path, &rxpath_report::html(&reader))
         .with_context(|| format!("{}: cannot write the report", path.display()))
         .map_err(|error| Failure::new(Exit::Partial, error))?;
     Ok(path)

@@ -247,14 +247,13 @@ fn write(base: &Path, done: &[Done]) -> Result<[PathBuf; 2], Failure> {
 }
 
 fn chapter(Done { file, experiment }: &Done) -> Chapter {
-    let opened = experiment.run.as_ref().and_then(|run| RunReader::open(run).ok());
     let folder = experiment.run.as_ref().and_then(|run| run.file_name());
     Chapter {
         experiment: experiment.name.clone(),
         question: file.question.clone(),
         axes: file.figure,
         report: folder.map(|folder| format!("{}/{REPORT}", folder.to_string_lossy())),
-        run: opened.map(Into::into),
+        run: experiment.run.as_ref().and_then(|run| RunReader::open(run).ok()),
         problem: experiment.problem.clone(),
     }
 }
