@@ -126,7 +126,7 @@ fn nics(facts: &HostFacts) -> Vec<NicLine> {
             device: device.name.clone(),
             driver: told
                 .map(|told| told.driver.clone())
-                .or_else(|| device.sysfs.driver.value().cloned()),
+                .or_else(|| device.sysfs.steering.driver.value().cloned()),
             firmware: told.map(|told| told.firmware.clone()),
         }
     };

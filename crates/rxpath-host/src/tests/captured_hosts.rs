@@ -43,7 +43,7 @@ fn a_captured_vm_reads_whole() {
         "this machine's CPUs are not that host's"
     );
     let eth0 = device::read(&root, "eth0").unwrap();
-    assert_eq!((eth0.rx_queues.len(), eth0.tx_queues.len()), (1, 1));
+    assert_eq!((eth0.steering.rx_queues.len(), eth0.steering.tx_queues.len()), (1, 1));
     assert_eq!(task::read(&root, 42, None).unwrap().comm, "a) S 9 (b)");
 }
 

@@ -72,7 +72,7 @@ impl Device {
 
     /// The driver's name; empty when it is not known.
     pub fn driver(&self) -> &str {
-        self.sysfs.driver.value().map_or("", String::as_str)
+        self.sysfs.steering.driver.value().map_or("", String::as_str)
     }
 
     /// What kind of virtual device it is (`vlan`, `bond`, `veth`); `None` for hardware and where nothing tells.
@@ -83,18 +83,14 @@ impl Device {
 
     /// Whether RPS spreads the packets of one of its queues.
     pub(crate) fn has_rps(&self) -> bool {
-        self.sysfs
-            .rx_queues
-            .iter()
-            .any(|queue| queue.rps_cpus.value().is_some_and(|cpus| !cpus.is_empty()))
+        let mut queues = self.sysfs.steering.rx_queues.iter();
+        queues.any(|queue| queue.rps_cpus.value().is_some_and(|cpus| !cpus.is_empty()))
     }
 
     /// Whether one of its queues has a flow table (RFS).
     pub(crate) fn has_flow_tables(&self) -> bool {
-        self.sysfs
-            .rx_queues
-            .iter()
-            .any(|queue| queue.rps_flow_count.value().is_some_and(|count| *count > 0))
+        let mut queues = self.sysfs.steering.rx_queues.iter();
+        queues.any(|queue| queue.rps_flow_count.value().is_some_and(|count| *count > 0))
     }
 
     /// The path of an attribute of it below `/sys/class/net`.
@@ -141,7 +137,7 @@ pub(super) fn all(root: &Root, shared: &HostTables) -> (Vec<Device>, Vec<(String
 fn one(root: &Root, sysfs: sysfs::device::SysfsDevice, nic: Nic, shared: &HostTables) -> Device {
     let name = sysfs.name.clone();
     let lines = Lines::new(root, &name, &nic, shared);
-    let queues = queue_map::of(&sysfs.steering(), &nic, &lines, &name);
+    let queues = queue_map::of(&sysfs.steering, &nic, &lines, &name);
     let base = format!("/sys/class/net/{name}");
     let master = fact(root.link(&format!("{base}/master")));
     let kind = fact(root.value(&format!("{base}/uevent"))).and_then(|text| {

@@ -83,7 +83,7 @@ fn surroundings(root: &Root) -> Vec<(String, Value)> {
 
 /// A device's settings: driver settings, queue masks, interrupt affinities.
 fn of_device(device: &Device) -> Vec<(String, Value)> {
-    let nic = &device.nic;
+    let (nic, steering) = (&device.nic, &device.sysfs.steering);
     let mut told = vec![
         ("features", json(nic.features.value())),
         ("channels", json(nic.channels.value())),
@@ -98,10 +98,10 @@ fn of_device(device: &Device) -> Vec<(String, Value)> {
         ("table", json(nic.rss.value().map(|rss| (&rss.table, &rss.function)))),
         ("mtu", json(device.sysfs.mtu_bytes.value())),
         ("speed", json(device.sysfs.speed_mbps.value())),
-        ("queues", json(Some((&device.sysfs.rx_queues, &device.sysfs.tx_queues)))),
+        ("queues", json(Some((&steering.rx_queues, &steering.tx_queues)))),
         ("flush", json(device.sysfs.gro_flush_timeout_ns.value())),
         ("defer", json(device.sysfs.napi_defer_hard_irqs.value())),
-        ("threaded", json(device.sysfs.threaded.value())),
+        ("threaded", json(steering.threaded.value())),
     ];
     let irqs = device.irqs.value().map(|irqs| {
         // Numbers are given at boot; where each may go is the setting.

@@ -148,7 +148,7 @@ fn condition(key: &str, value: &str, device: &Device, root: &Root) -> Option<boo
         "OriginalName" => is_kernel_name(&device.name).then_some(false),
         "Driver" => {
             let told = device.nic.driver.value().map(|told| told.driver.as_str());
-            let driver = told.or(device.sysfs.driver.value().map(String::as_str))?;
+            let driver = told.or(device.sysfs.steering.driver.value().map(String::as_str))?;
             Some(listed(driver))
         }
         "Type" => {

@@ -110,7 +110,7 @@ impl Device {
             Some((number.parse::<u32>().ok()?, file))
         };
         if let Some((number, file)) = queue("queues/rx-") {
-            for rx in sysfs.rx_queues.iter_mut().filter(|rx| rx.index == number) {
+            for rx in sysfs.steering.rx_queues.iter_mut().filter(|rx| rx.index == number) {
                 match file {
                     "rps_cpus" => rx.rps_cpus = Fact::ok(parse_mask(text).unwrap_or_default()),
                     "rps_flow_cnt" => rx.rps_flow_count = Fact::ok(text.parse().unwrap_or(0)),
@@ -118,13 +118,13 @@ impl Device {
                 }
             }
         } else if let Some((number, "xps_cpus")) = queue("queues/tx-") {
-            for tx in sysfs.tx_queues.iter_mut().filter(|tx| tx.index == number) {
+            for tx in sysfs.steering.tx_queues.iter_mut().filter(|tx| tx.index == number) {
                 tx.xps_cpus = Fact::ok(parse_mask(text).unwrap_or_default());
             }
         }
         let number = || text.parse().unwrap_or(0);
         match name {
-            "threaded" => sysfs.threaded = Fact::ok(number()),
+            "threaded" => sysfs.steering.threaded = Fact::ok(number()),
             "napi_defer_hard_irqs" => sysfs.napi_defer_hard_irqs = Fact::ok(number()),
             "tx_queue_len" => sysfs.tx_queue_len_packets = Fact::ok(number()),
             "gro_flush_timeout" => sysfs.gro_flush_timeout_ns = Fact::ok(number().into()),
@@ -175,7 +175,7 @@ impl Device {
         if was_even {
             self.spread_table("default");
         }
-        let sysfs = &mut self.sysfs.rx_queues;
+        let sysfs = &mut self.sysfs.steering.rx_queues;
         for index in sysfs.len() as u32..now {
             let (rps_cpus, rps_flow_count) = (Fact::ok(CpuList::default()), Fact::ok(0));
             sysfs.push(RxQueue { index, rps_cpus, rps_flow_count });

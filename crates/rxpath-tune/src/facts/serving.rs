@@ -49,7 +49,8 @@ impl HostFacts {
     pub fn serving(&self, device: &Device) -> Result<Serving, Gap> {
         let topology = (&self.topology).known()?;
         let all = host_wide(topology)?;
-        let node = device.sysfs.numa_node.value().and_then(|node| u32::try_from(*node).ok());
+        let node =
+            device.sysfs.steering.numa_node.value().and_then(|node| u32::try_from(*node).ok());
         let on = |cpu: &u32| topology.cpu(*cpu).and_then(|cpu| cpu.node.value().copied());
         let near: Vec<u32> =
             all.iter().copied().filter(|cpu| node.is_some() && on(cpu) == node).collect();

@@ -15,8 +15,8 @@ fn a_capture_of_this_host_reads_like_the_host() {
     for name in device::names(&live).unwrap() {
         let (there, here) =
             (device::read(&root, &name).unwrap(), device::read(&live, &name).unwrap());
-        assert_eq!(there.driver.value(), here.driver.value(), "{name}");
-        assert_eq!(there.rx_queues.len(), here.rx_queues.len());
+        assert_eq!(there.steering.driver.value(), here.steering.driver.value(), "{name}");
+        assert_eq!(there.steering.rx_queues.len(), here.steering.rx_queues.len());
         let recorded = nic::load(&root, &name).unwrap();
         let asked = nic::Reader::open().unwrap().device(&name);
         assert_eq!(recorded.features, asked.features);

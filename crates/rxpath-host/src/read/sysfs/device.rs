@@ -30,22 +30,15 @@ pub struct SysfsDevice {
     pub mtu_bytes: Fact<u32>,
     /// Link speed in Mb/s; -1 when unknown.
     pub speed_mbps: Fact<i64>,
-    /// Driver's name.
-    pub driver: Fact<String>,
-    /// NUMA node of the device; -1 when the platform does not say.
-    pub numa_node: Fact<i32>,
+    /// Driver, NUMA node, threads and queues.
+    #[serde(flatten)]
+    pub steering: Steering,
     /// Length of the transmit queue in packets.
     pub tx_queue_len_packets: Fact<u32>,
     /// Empty polls before interrupts are enabled again (5.8 and later).
     pub napi_defer_hard_irqs: Fact<u32>,
     /// GRO flush and poll timer, in ns.
     pub gro_flush_timeout_ns: Fact<u64>,
-    /// NAPI in kernel threads: 0 or 1 (5.12 and later).
-    pub threaded: Fact<u32>,
-    /// Receive queues.
-    pub rx_queues: Vec<RxQueue>,
-    /// Transmit queues.
-    pub tx_queues: Vec<TxQueue>,
     /// `statistics/*` by name (`rtnl_link_stats64`).
     pub statistics: BTreeMap<String, u64>,
 }
@@ -110,7 +103,6 @@ fn is_name(name: &str) -> bool {
 pub fn read(root: &Root, name: &str) -> Result<SysfsDevice, HostError> {
     let base = base(root, name)?;
     let path = |attribute: &str| format!("{base}/{attribute}");
-    let steering = steering(root, name)?;
     Ok(SysfsDevice {
         name: name.to_owned(),
         ifindex: fact(root.number(&path("ifindex"))),
@@ -118,33 +110,16 @@ pub fn read(root: &Root, name: &str) -> Result<SysfsDevice, HostError> {
         operstate: fact(root.value(&path("operstate"))),
         mtu_bytes: fact(root.number(&path("mtu"))),
         speed_mbps: fact(root.number(&path("speed"))),
-        driver: steering.driver,
-        numa_node: steering.numa_node,
+        steering: steering(root, name)?,
         tx_queue_len_packets: fact(root.number(&path("tx_queue_len"))),
         napi_defer_hard_irqs: fact(root.number(&path("napi_defer_hard_irqs"))),
         gro_flush_timeout_ns: fact(root.number(&path("gro_flush_timeout"))),
-        threaded: steering.threaded,
-        rx_queues: steering.rx_queues,
-        tx_queues: steering.tx_queues,
         statistics: statistics(root, &base),
     })
 }
 
-impl SysfsDevice {
-    /// The part of it that tells how its packets are spread.
-    pub fn steering(&self) -> Steering {
-        Steering {
-            driver: self.driver.clone(),
-            numa_node: self.numa_node.clone(),
-            threaded: self.threaded.clone(),
-            rx_queues: self.rx_queues.clone(),
-            tx_queues: self.tx_queues.clone(),
-        }
-    }
-}
-
 /// What a device's packets are spread by, and whose it is: the part of it that a reader of queues looks at again and again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Steering {
     /// Driver's name.
     pub driver: Fact<String>,
@@ -270,9 +245,9 @@ mod tests {
         assert!(names(&root).unwrap().contains(&"lo".to_owned()));
         let lo = read(&root, "lo").unwrap();
         assert_eq!(lo.mtu_bytes, Fact::ok(65_536));
-        assert!(lo.driver.gap().is_some(), "lo has no driver, and that is said");
+        assert!(lo.steering.driver.gap().is_some(), "lo has no driver, and that is said");
         assert!(lo.statistics.contains_key("rx_packets"));
-        assert_eq!(lo.rx_queues[0].rps_cpus.value().map(|cpus| cpus.0.len()), Some(0));
+        assert_eq!(lo.steering.rx_queues[0].rps_cpus.value().map(|cpus| cpus.0.len()), Some(0));
         for name in ["../cpu", "", "no-such-dev", "."] {
             assert!(matches!(read(&root, name), Err(HostError::Missing { .. })), "{name}");
         }

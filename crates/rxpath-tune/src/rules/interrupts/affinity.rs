@@ -119,7 +119,7 @@ fn isolated(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn numa(ask: &Ask<'_>, device: &Device) -> Checked {
-    let Ok(node) = u32::try_from(*(&device.sysfs.numa_node).known()?) else {
+    let Ok(node) = u32::try_from(*(&device.sysfs.steering.numa_node).known()?) else {
         return Answer::silent("the platform does not report the NIC's node (-1)");
     };
     let topology = (&ask.facts.topology).known()?;

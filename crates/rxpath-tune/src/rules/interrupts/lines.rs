@@ -37,7 +37,7 @@ fn threaded(ask: &Ask<'_>) -> Checked {
 
 fn vectors(_: &Ask<'_>, device: &Device) -> Checked {
     let irqs = (&device.irqs).known()?;
-    let queues = device.sysfs.rx_queues.len();
+    let queues = device.sysfs.steering.rx_queues.len();
     if queues < 2 {
         return Answer::silent("one receive queue");
     }

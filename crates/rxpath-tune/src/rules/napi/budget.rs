@@ -24,7 +24,8 @@ fn budget(ask: &Ask<'_>) -> Checked {
     if !matches!(ask.goal, Some(Throughput)) {
         return Answer::fine(format!("{now} packets a round"));
     }
-    let queues = ask.facts.nics().map(|device| device.sysfs.rx_queues.len()).max().unwrap_or(0);
+    let queues =
+        ask.facts.nics().map(|device| device.sysfs.steering.rx_queues.len()).max().unwrap_or(0);
     let online = (&ask.facts.topology).known()?.online.as_slice().len();
     if queues < 2 || online < 2 {
         return Answer::silent(

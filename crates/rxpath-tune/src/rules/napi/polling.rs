@@ -61,7 +61,7 @@ fn napi_threads(ask: &Ask<'_>, device: &Device) -> Result<Vec<i32>, Gap> {
 }
 
 fn threaded(ask: &Ask<'_>, device: &Device) -> Checked {
-    if *(&device.sysfs.threaded).known()? == 0 || !device.is_up() {
+    if *(&device.sysfs.steering.threaded).known()? == 0 || !device.is_up() {
         return Answer::silent("NAPI does not run in threads");
     }
     let online = (&ask.facts.topology).known()?.online.as_slice().len();

@@ -102,7 +102,7 @@ fn aspm(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn node(ask: &Ask<'_>, device: &Device) -> Checked {
-    let node = *(&device.sysfs.numa_node).known()?;
+    let node = *(&device.sysfs.steering.numa_node).known()?;
     if node < 0 {
         return Answer::silent("the platform does not report the NIC's node (-1)");
     }

@@ -16,7 +16,7 @@ fn halves(ask: &Ask<'_>) -> Checked {
                 let path = device.path(&format!("queues/rx-{}/rps_flow_cnt", queue.index));
                 Some((path, *queue.rps_flow_count.value()?))
             };
-            device.sysfs.rx_queues.iter().filter_map(count)
+            device.sysfs.steering.rx_queues.iter().filter_map(count)
         })
         .filter(|(_, count)| *count > 0)
         .collect();

@@ -17,20 +17,14 @@ pub const CHECKS: Checks = &[("rps-cpus", Check::Nic(rps)), ("rps-mask", Check::
 
 /// One mask for all receive queues of the device.
 fn set_all(device: &Device, mask: &str) -> Vec<Set> {
-    device
-        .sysfs
-        .rx_queues
-        .iter()
-        .map(|queue| {
-            let path = device.path(&format!("queues/rx-{}/rps_cpus", queue.index));
-            Set::new(Knob::path(&path), mask)
-        })
-        .collect()
+    let queues = device.sysfs.steering.rx_queues.iter();
+    let paths = queues.map(|queue| device.path(&format!("queues/rx-{}/rps_cpus", queue.index)));
+    paths.map(|path| Set::new(Knob::path(&path), mask)).collect()
 }
 
 /// Receive queues in use and at most: as sysfs shows them where the driver tells no channels.
 fn queues(device: &Device) -> (usize, usize) {
-    let shown = device.sysfs.rx_queues.len();
+    let shown = device.sysfs.steering.rx_queues.len();
     receiving(device).map_or((shown, shown), |(now, max)| (now as usize, max as usize))
 }
 
@@ -61,10 +55,10 @@ fn rps(ask: &Ask<'_>, device: &Device) -> Checked {
         )
         .changes(set_all(device, &serving.mask()));
     }
-    for queue in &device.sysfs.rx_queues {
+    for queue in &device.sysfs.steering.rx_queues {
         (&queue.rps_cpus).known()?;
     }
-    if device.sysfs.rx_queues.is_empty() {
+    if device.sysfs.steering.rx_queues.is_empty() {
         return Err(Gap::Absent("no receive queue in sysfs".into()));
     }
     Answer::fine(format!("RPS {}, {queues} queues", if device.has_rps() { "on" } else { "off" }))
@@ -113,7 +107,7 @@ fn wrong(ask: &Ask<'_>, masks: &[&CpuList], serving: &Serving) -> Result<Option<
 
 fn masks(ask: &Ask<'_>, device: &Device) -> Checked {
     if !device.has_rps() {
-        for queue in &device.sysfs.rx_queues {
+        for queue in &device.sysfs.steering.rx_queues {
             (&queue.rps_cpus).known()?;
         }
         return Answer::silent("no RPS mask");
@@ -128,7 +122,7 @@ fn masks(ask: &Ask<'_>, device: &Device) -> Checked {
         .severity(Info);
     }
     let serving = ask.facts.serving(device)?;
-    let set = device.sysfs.rx_queues.iter().filter_map(|queue| queue.rps_cpus.value());
+    let set = device.sysfs.steering.rx_queues.iter().filter_map(|queue| queue.rps_cpus.value());
     let set: Vec<&CpuList> = set.filter(|mask| !mask.is_empty()).collect();
     let Some([observed, why]) = wrong(ask, &set, &serving)? else {
         return Answer::fine(format!("{} masks of CPUs that can help", set.len()));

@@ -80,12 +80,9 @@ fn flow_limit(ask: &Ask<'_>) -> Checked {
 }
 
 fn xps(_: &Ask<'_>, device: &Device) -> Checked {
-    let maps: Vec<bool> = device
-        .sysfs
-        .tx_queues
-        .iter()
-        .filter_map(|queue| queue.xps_cpus.value().map(|cpus| !cpus.is_empty()))
-        .collect();
+    let queues = device.sysfs.steering.tx_queues.iter();
+    let maps: Vec<bool> =
+        queues.filter_map(|queue| queue.xps_cpus.value().map(|cpus| !cpus.is_empty())).collect();
     let used = device.nic.channels.value().map_or(maps.len(), |all| {
         (all.combined.now.unwrap_or(0) + all.tx.now.unwrap_or(0)) as usize
     });

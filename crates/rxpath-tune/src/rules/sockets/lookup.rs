@@ -51,7 +51,7 @@ fn receivers(ask: &Ask<'_>) -> Checked {
         .nics()
         .filter(|device| device.is_up())
         .filter_map(|device| {
-            let node = device.sysfs.numa_node.value().filter(|node| **node >= 0)?;
+            let node = device.sysfs.steering.numa_node.value().filter(|node| **node >= 0)?;
             Some(format!("{} is on node {node}", device.name))
         })
         .collect();

@@ -101,7 +101,7 @@ fn steered(ask: &Ask<'_>, file: &LinkFile, device: &Device) -> (Vec<String>, usi
         Some((value, cpus))
     });
     let Some((value, wanted)) = wanted else { return (Vec::new(), 0) };
-    let queues = &device.sysfs.rx_queues;
+    let queues = &device.sysfs.steering.rx_queues;
     let known: Vec<_> =
         queues.iter().filter_map(|queue| Some((queue.index, queue.rps_cpus.value()?))).collect();
     let other = known.iter().find(|(_, now)| now.as_slice() != wanted);
