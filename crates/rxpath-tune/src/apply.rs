@@ -24,13 +24,10 @@ pub struct Applied {
 impl Applied {
     /// Whether every step reads back as asked.
     pub fn is_whole(&self) -> bool {
-        let good = |change: &SettingChange| {
-            matches!(
-                change.outcome,
-                ChangeOutcome::Applied | ChangeOutcome::Pending { .. } | ChangeOutcome::Rounded
-            )
+        let bad = |change: &SettingChange| {
+            matches!(change.outcome, ChangeOutcome::Ignored | ChangeOutcome::Refused { .. })
         };
-        self.stopped.is_none() && self.changes.iter().all(good)
+        self.stopped.is_none() && !self.changes.iter().any(bad)
     }
 }
 

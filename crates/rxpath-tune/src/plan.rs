@@ -261,22 +261,17 @@ impl Plan {
 }
 
 fn from_json(text: &str) -> Result<Plan, serde_json::Error> {
-    /// What `tune plan --json` prints: the plan, and what is expected of it, which nothing here needs.
-    #[derive(Deserialize)]
-    struct Printed {
-        result: serde_json::Map<String, serde_json::Value>,
+    let mut whole: serde_json::Value = serde_json::from_str(text)?;
+    let schema = whole["schema"].as_str().unwrap_or_default();
+    if !schema.starts_with("rxpath/tune-plan/") {
+        return serde_json::from_str(text);
     }
-    #[derive(Deserialize)]
-    struct Form {
-        schema: String,
+    // What `tune plan --json` prints: the plan, and what is expected of it, which nothing here needs.
+    let mut plan = whole["result"].take();
+    if let Some(fields) = plan.as_object_mut() {
+        fields.remove("predictions");
     }
-    let form: Form = serde_json::from_str(text)?;
-    if form.schema.starts_with("rxpath/tune-plan/") {
-        let Printed { mut result } = serde_json::from_str(text)?;
-        result.remove("predictions");
-        return serde_json::from_value(result.into());
-    }
-    serde_json::from_str(text)
+    serde_json::from_value(plan)
 }
 
 fn toml_words(error: &toml::de::Error, text: &str) -> String {
