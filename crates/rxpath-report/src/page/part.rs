@@ -47,7 +47,7 @@ impl Table {
 }
 
 /// Each item of parts of trials, with the name of its variant.
-pub(crate) fn each<'r, P, T>(
+pub(crate) fn each<'r, P, T: 'r>(
     rows: &'r [(&VariantSummary, &P)],
     of: impl Fn(&'r P) -> &'r Vec<T>,
 ) -> impl Iterator<Item = (String, &'r T)> {

@@ -57,7 +57,7 @@ mod tests {
             ..Manifest::default()
         };
         let run = Run {
-            name: "r".into(),
+            directory: "r".into(),
             manifest,
             environment: None,
             events: Vec::new(),
