@@ -1,6 +1,17 @@
-//! Times of options whose plain numbers are in ns or us; a time with a unit is accepted too.
+//! Times of options whose plain numbers have a unit of their own; a time with a unit is accepted too.
 
-use crate::{ItemCount, Nanos};
+use crate::{ItemCount, Nanos, ParseUnitError};
+
+/// A time whose plain number has this unit.
+///
+/// # Errors
+/// In words, if it is neither.
+pub fn in_unit(text: &str, unit: &str, example: &'static str) -> Result<Nanos, String> {
+    let text = text.trim();
+    let is_plain = text.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '_'));
+    let text = if is_plain { format!("{text}{unit}") } else { text.to_owned() };
+    text.parse().map_err(|error: ParseUnitError| error.with_example(example).to_string())
+}
 
 /// A plain number of ns or a time with its unit.
 ///

@@ -171,6 +171,12 @@ macro_rules! quantity {
             }
         }
 
+        impl From<$name> for u64 {
+            fn from(quantity: $name) -> Self {
+                quantity.0
+            }
+        }
+
         impl<'de> Deserialize<'de> for $name {
             /// Takes a plain number in the base unit or a text with a unit.
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
