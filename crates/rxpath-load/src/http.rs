@@ -19,9 +19,9 @@ fn number(value: &[u8]) -> Option<u64> {
 }
 
 /// How threads do their I/O.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum)]
 pub enum Engine {
     /// epoll: one receive and one send call per request.
     #[default]

@@ -5,6 +5,7 @@
 //!
 //! Threads and blocking system calls only; nothing is allocated per packet inside a loop.
 
+mod address;
 mod buffers;
 mod busy_poll;
 pub mod control;
@@ -22,9 +23,11 @@ mod slab;
 pub mod stall;
 pub mod tally;
 pub mod tcp;
+mod thread_args;
 pub mod udp;
 pub mod usage;
+pub mod values;
 pub mod workload;
-pub mod zone;
+mod zone;
 
 pub use error::LoadError;

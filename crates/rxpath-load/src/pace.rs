@@ -22,9 +22,9 @@ const PREPARE_EARLY_NS: u64 = 3_000_000;
 const SECOND_NS: u128 = 1_000_000_000;
 
 /// How a sender waits for the next instant of its schedule.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum)]
 pub enum Pacing {
     /// Spins where sends are less than 100 us apart, otherwise sleeps and spins the last 60 us.
     #[default]

@@ -45,10 +45,15 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// Refuses no thread at all, more than can start, and CPUs that are offline or outside the cpuset. `work` is what no
-    /// thread would do; a thread needs at least `descriptors_each` file descriptors.
+    /// Refuses no thread at all, more than can start, another number than that of the CPUs, and CPUs that are offline or
+    /// outside the cpuset. `work` is what no thread would do; a thread needs at least `descriptors_each` file descriptors.
     pub(crate) fn check(&self, work: &str, descriptors_each: u64) -> Result<(), LoadError> {
-        if self.count == 0 {
+        let (count, listed) = (self.count, self.cpus.len());
+        if listed > 0 && listed != count {
+            let what = format!("--threads {count} differs from the {listed} entries of --cpu");
+            return Err(LoadError::usage(what, "--cpu alone gives one thread per entry"));
+        }
+        if count == 0 {
             let what = format!("--threads 0: no thread would {work}");
             return Err(LoadError::usage(what, "give at least 1"));
         }

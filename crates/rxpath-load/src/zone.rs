@@ -5,7 +5,7 @@ use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 /// The address of `fe80::1`, `fe80::1%eth0` or `fe80::1%2` with a port.
 ///
 /// **Errors** as text: not an IPv6 address, or no such interface in this network namespace.
-pub fn address(text: &str, port: u16) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str, port: u16) -> Result<SocketAddr, String> {
     let (ip, zone) = text.split_once('%').map_or((text, None), |(ip, zone)| (ip, Some(zone)));
     let ip: Ipv6Addr = ip.parse().map_err(|_| format!("`{ip}` is not an IPv6 address"))?;
     let scope = match zone {

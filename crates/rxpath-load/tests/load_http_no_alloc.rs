@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rxpath_load::engine::clock;
 use rxpath_load::http::load::Load;
 use rxpath_load::http::load::options::{Engine, LoadOptions};
+use rxpath_load::values::defaults;
 use rxpath_load::workload::WorkloadHandle;
 
 use counting::{allocations, exempt_this_thread, in_quietest};
@@ -76,10 +77,10 @@ fn until(load: &Load, requests: u64) {
 }
 
 fn allocations_of(change: impl FnOnce(&mut LoadOptions)) -> u64 {
-    let mut options = LoadOptions::new("http://h/".parse().unwrap());
+    let mut options: LoadOptions = defaults("http://h/").unwrap();
     change(&mut options);
-    let addr = server(!options.keepalive);
-    options.url = format!("http://{addr}/").parse().unwrap();
+    let addr = server(options.no_keepalive);
+    options.url = format!("http://{addr}/");
     let mut load = Load::open(options).unwrap();
     load.start(clock::now_ns());
     // Heads that come in pieces make a buffer for each connection, once.
@@ -96,16 +97,18 @@ fn allocations_of(change: impl FnOnce(&mut LoadOptions)) -> u64 {
 fn the_loops_allocate_nothing() {
     exempt_this_thread();
     for engine in [Engine::Epoll, Engine::Uring] {
-        let closed = |options: &mut LoadOptions| options.engine = engine;
+        let closed = |options: &mut LoadOptions| options.engine = Some(engine);
         assert_eq!(allocations_of(closed), 0, "{engine:?}, closed loop");
         let open = |options: &mut LoadOptions| {
-            (options.engine, options.rate_rps) = (engine, Some(20_000));
+            (options.engine, options.rate_rps) = (Some(engine), Some(20_000));
         };
         assert_eq!(allocations_of(open), 0, "{engine:?}, open loop");
-        let deep = |options: &mut LoadOptions| (options.engine, options.pipeline) = (engine, 4);
+        let deep =
+            |options: &mut LoadOptions| (options.engine, options.pipeline) = (Some(engine), 4);
         assert_eq!(allocations_of(deep), 0, "{engine:?}, pipelined");
-        let short =
-            |options: &mut LoadOptions| (options.engine, options.keepalive) = (engine, false);
+        let short = |options: &mut LoadOptions| {
+            (options.engine, options.no_keepalive) = (Some(engine), true);
+        };
         assert_eq!(allocations_of(short), 0, "{engine:?}, a connection for each request");
     }
     assert!(allocations() > 0, "the allocator counts");

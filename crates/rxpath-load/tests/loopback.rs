@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use rxpath_load::engine::clock;
@@ -11,13 +10,15 @@ use rxpath_load::udp::load::options::LoadOptions;
 use rxpath_load::udp::result::{LoadResult, ServeResult};
 use rxpath_load::udp::serve::Serve;
 use rxpath_load::udp::serve::options::{ReaderStall, ServeOptions, Sockets};
+use rxpath_load::values::defaults;
 use rxpath_load::workload::{Finished, WorkloadHandle};
 
 const V4: &str = "127.0.0.1:0";
 const V6: &str = "[::1]:0";
 
-fn addr(text: &str) -> SocketAddr {
-    text.parse().unwrap()
+/// Options of a receiver.
+fn at(address: &str) -> ServeOptions {
+    defaults(address).unwrap()
 }
 
 fn until(what: &str, mut is_there: impl FnMut() -> bool) {
@@ -32,7 +33,7 @@ fn until(what: &str, mut is_there: impl FnMut() -> bool) {
 /// Runs a sender into a receiver until the sender is through.
 fn run(serve: ServeOptions, load: impl FnOnce(&mut LoadOptions)) -> (LoadResult, ServeResult) {
     let mut serve = Serve::open(serve).unwrap();
-    let mut options = LoadOptions::new(vec![serve.local()]);
+    let mut options: LoadOptions = defaults(serve.local()).unwrap();
     load(&mut options);
     let mut load = Load::open(options).unwrap();
     load.start(clock::now_ns());
@@ -60,7 +61,7 @@ fn conserved(sent: &LoadResult, got: &ServeResult) {
 
 #[test]
 fn a_paced_count_arrives_whole() {
-    let (sent, got) = run(ServeOptions::new(addr(V4)), |load| {
+    let (sent, got) = run(at(V4), |load| {
         load.count = Some(2000);
         load.rate_pps = Some(20_000);
     });
@@ -78,7 +79,7 @@ fn a_paced_count_arrives_whole() {
 #[test]
 fn both_families_and_one_call_per_datagram() {
     for family in [V4, V6] {
-        let mut serve = ServeOptions::new(addr(family));
+        let mut serve = at(family);
         serve.batch = 1;
         let (sent, got) = run(serve, |load| {
             load.count = Some(5000);
@@ -94,7 +95,7 @@ fn both_families_and_one_call_per_datagram() {
 #[test]
 fn gso_is_counted_by_datagram_with_and_without_gro() {
     for gro in [false, true] {
-        let mut serve = ServeOptions::new(addr(V4));
+        let mut serve = at(V4);
         serve.gro = gro;
         serve.rcvbuf = Some(4 << 20);
         let (sent, got) = run(serve, |load| {
@@ -112,7 +113,7 @@ fn gso_is_counted_by_datagram_with_and_without_gro() {
 
 #[test]
 fn a_small_buffer_drops_and_every_drop_is_counted() {
-    let mut serve = ServeOptions::new(addr(V4));
+    let mut serve = at(V4);
     serve.rcvbuf = Some(8192);
     serve.work_ns = 20_000;
     let (sent, got) = run(serve, |load| load.count = Some(20_000));
@@ -125,7 +126,7 @@ fn a_small_buffer_drops_and_every_drop_is_counted() {
 
 #[test]
 fn reuseport_splits_flows_and_loses_none() {
-    let mut serve = ServeOptions::new(addr(V4));
+    let mut serve = at(V4);
     serve.threads.count = 2;
     serve.sockets = Sockets::Reuseport;
     // Room for all: none of a flow that begins late is dropped.
@@ -146,7 +147,7 @@ fn reuseport_splits_flows_and_loses_none() {
 
 #[test]
 fn threads_on_one_socket_lose_nothing_in_the_sum() {
-    let mut serve = ServeOptions::new(addr(V4));
+    let mut serve = at(V4);
     serve.threads.count = 2;
     serve.rcvbuf = Some(4 << 20);
     let (sent, got) = run(serve, |load| {
@@ -160,7 +161,7 @@ fn threads_on_one_socket_lose_nothing_in_the_sum() {
 #[test]
 fn a_stalling_reader_with_stamps_still_counts_all() {
     let stamped = || {
-        let mut serve = ServeOptions::new(addr(V4));
+        let mut serve = at(V4);
         serve.stamps = true;
         serve.stall = Some(ReaderStall { sleep_ns: 20_000_000, every_ns: 50_000_000 });
         let (sent, got) = run(serve, |load| {
@@ -180,7 +181,7 @@ fn a_stalling_reader_with_stamps_still_counts_all() {
 #[test]
 fn a_napping_reader_reads_in_batches_and_loses_nothing() {
     let attempt = |nap_ns| {
-        let mut serve = ServeOptions::new(addr(V4));
+        let mut serve = at(V4);
         serve.rcvbuf = Some(4 << 20);
         serve.nap_ns = nap_ns;
         let (sent, got) = run(serve, |load| {
@@ -203,10 +204,10 @@ fn a_napping_reader_reads_in_batches_and_loses_nothing() {
 
 #[test]
 fn unconnected_flows_to_two_destinations() {
-    let second = Serve::open(ServeOptions::new(addr(V4))).unwrap();
+    let second = Serve::open(at(V4)).unwrap();
     let mut second = second;
     let other = second.local();
-    let (sent, got) = run(ServeOptions::new(addr(V4)), |load| {
+    let (sent, got) = run(at(V4), |load| {
         load.to.push(other);
         load.unconnected = true;
         load.flows = Some(4);
@@ -225,7 +226,7 @@ fn unconnected_flows_to_two_destinations() {
 
 #[test]
 fn small_payloads_carry_no_numbers_and_say_so() {
-    let (sent, got) = run(ServeOptions::new(addr(V4)), |load| {
+    let (sent, got) = run(at(V4), |load| {
         load.size = 8;
         load.count = Some(100);
         load.rate_pps = Some(10_000);
@@ -242,7 +243,7 @@ fn nobody_listening_is_retried_and_never_counted_as_offered() {
         let free = std::net::UdpSocket::bind("127.0.83.1:0").unwrap();
         free.local_addr().unwrap()
     };
-    let mut options = LoadOptions::new(vec![port]);
+    let mut options: LoadOptions = defaults(port).unwrap();
     options.count = Some(200);
     options.rate_pps = Some(20_000);
     let mut load = Load::open(options).unwrap();
@@ -261,7 +262,7 @@ fn nobody_listening_is_retried_and_never_counted_as_offered() {
 #[test]
 fn truesize_is_learned_from_the_queue() {
     let learned = || {
-        let (_, got) = run(ServeOptions::new(addr(V4)), |load| {
+        let (_, got) = run(at(V4), |load| {
             load.count = Some(500);
             load.rate_pps = Some(5000);
         });
@@ -278,9 +279,8 @@ fn truesize_is_learned_from_the_queue() {
 
 #[test]
 fn what_cannot_work_is_refused_with_what_would() {
-    let to = vec![addr("127.0.0.1:9")];
     let refused = |change: fn(&mut LoadOptions)| {
-        let mut options = LoadOptions::new(to.clone());
+        let mut options = defaults("127.0.0.1:9").unwrap();
         change(&mut options);
         let error = Load::open(options).unwrap_err();
         assert!(error.is_usage(), "{error}");
@@ -302,8 +302,8 @@ fn what_cannot_work_is_refused_with_what_would() {
 
 #[test]
 fn a_port_in_use_is_named() {
-    let first = Serve::open(ServeOptions::new(addr(V4))).unwrap();
-    let error = Serve::open(ServeOptions::new(first.local())).unwrap_err();
+    let first = Serve::open(at(V4)).unwrap();
+    let error = Serve::open(defaults(first.local()).unwrap()).unwrap_err();
     assert!(error.is_usage());
     let port = first.local().port().to_string();
     assert!(error.to_string().contains(&port) && error.hint().unwrap().contains(&port));

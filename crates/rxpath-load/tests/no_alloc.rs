@@ -11,6 +11,7 @@ use rxpath_load::udp::load::Load;
 use rxpath_load::udp::load::options::LoadOptions;
 use rxpath_load::udp::serve::Serve;
 use rxpath_load::udp::serve::options::ServeOptions;
+use rxpath_load::values::defaults;
 use rxpath_load::workload::WorkloadHandle;
 
 use counting::{allocations, exempt_this_thread, in_quietest};
@@ -27,7 +28,7 @@ fn until(serve: &Serve, packets: u64) {
 
 fn allocations_between(serve: ServeOptions, load: impl FnOnce(&mut LoadOptions)) -> u64 {
     let serve = Serve::open(serve).unwrap();
-    let mut options = LoadOptions::new(vec![serve.local()]);
+    let mut options: LoadOptions = defaults(serve.local()).unwrap();
     load(&mut options);
     let mut sender = Load::open(options).unwrap();
     sender.start(clock::now_ns());
@@ -44,12 +45,12 @@ fn allocations_between(serve: ServeOptions, load: impl FnOnce(&mut LoadOptions))
 #[test]
 fn the_loops_allocate_nothing() {
     exempt_this_thread();
-    let addr = "127.0.0.1:0".parse().unwrap();
-    assert_eq!(allocations_between(ServeOptions::new(addr), |_| {}), 0, "plain");
-    let mut aggregates = ServeOptions::new(addr);
+    let plain: ServeOptions = defaults("127.0.0.1:0").unwrap();
+    assert_eq!(allocations_between(plain.clone(), |_| {}), 0, "plain");
+    let mut aggregates = plain.clone();
     (aggregates.gro, aggregates.stamps) = (true, true);
     assert_eq!(allocations_between(aggregates, |load| load.gso = Some(64)), 0, "GSO, GRO, stamps");
     let paced = |load: &mut LoadOptions| (load.rate_pps, load.flows) = (Some(50_000), Some(16));
-    assert_eq!(allocations_between(ServeOptions::new(addr), paced), 0, "paced, 16 flows");
+    assert_eq!(allocations_between(plain, paced), 0, "paced, 16 flows");
     assert!(allocations() > 0, "the allocator counts");
 }

@@ -13,6 +13,7 @@ use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestRespon
 use rxpath_load::tcp::preamble::SendMethod;
 use rxpath_load::tcp::serve::Serve;
 use rxpath_load::tcp::serve::options::{ReceiveMethod, ServeOptions};
+use rxpath_load::values::defaults;
 use rxpath_load::workload::WorkloadHandle;
 
 use counting::{allocations, exempt_this_thread, in_quietest};
@@ -46,7 +47,7 @@ fn the_loops_allocate_nothing() {
     const MIB: u64 = 1 << 20;
     exempt_this_thread();
     for receive in [ReceiveMethod::Read, ReceiveMethod::Zerocopy] {
-        let mut options = ServeOptions::new("127.0.0.1:0".parse().unwrap());
+        let mut options: ServeOptions = defaults("127.0.0.1:0").unwrap();
         options.receive = receive;
         let serve = Serve::open(options).unwrap();
         let addr = serve.local();
@@ -56,9 +57,9 @@ fn the_loops_allocate_nothing() {
                 (StreamDirection::Receive, 1),
                 (StreamDirection::Both, 3),
             ] {
-                let mut options = StreamOptions::new(addr);
+                let mut options: StreamOptions = defaults(addr).unwrap();
                 (options.send, options.direction) = (send, direction);
-                (options.common.connections, options.common.verify) = (connections, true);
+                (options.common.connections, options.common.verify) = (Some(connections), true);
                 let made = between(
                     StreamClient::open(options).unwrap(),
                     |so_far| so_far.delivered_bytes + so_far.sent_bytes,
@@ -68,10 +69,10 @@ fn the_loops_allocate_nothing() {
             }
         }
     }
-    let serve = Serve::open(ServeOptions::new("127.0.0.1:0".parse().unwrap())).unwrap();
+    let serve = Serve::open(defaults("127.0.0.1:0").unwrap()).unwrap();
     for (connections, rate_tps) in [(1, None), (8, None), (8, Some(5_000))] {
-        let mut options = TransactionOptions::new(serve.local());
-        options.common.connections = connections;
+        let mut options: TransactionOptions = defaults(serve.local()).unwrap();
+        options.common.connections = Some(connections);
         (options.request_bytes, options.response_bytes) = (200, 3000);
         options.rate_tps = rate_tps;
         // Not their bytes: the first ones come before the server has begun the run, which allocates once.

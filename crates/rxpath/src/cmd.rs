@@ -1,8 +1,6 @@
 //! The commands: a file and a line in the list below for each.
 
 #[cfg(feature = "lab")]
-mod address;
-#[cfg(feature = "lab")]
 mod binary_args;
 #[cfg(feature = "lab")]
 pub mod capacity;
@@ -61,7 +59,7 @@ pub mod tune;
 mod values;
 mod watch;
 #[cfg(feature = "lab")]
-mod workload_args;
+mod workload_text;
 
 use crate::exit::Outcome;
 

@@ -59,9 +59,9 @@ pub enum Kind {
 const KINDS: [Kind; 4] = [Kind::Control, Kind::Stream, Kind::Transactions, Kind::Single];
 
 /// How bytes are handed to the kernel; in a preamble by the number of the variant.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum)]
 pub enum SendMethod {
     /// `send`: copied from user memory.
     #[default]

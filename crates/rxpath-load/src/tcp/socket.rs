@@ -3,7 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-use rxpath_core::Warning;
+use clap::Args;
+use rxpath_core::{Bytes, Warning};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,29 +13,46 @@ use crate::engine::listen;
 use crate::engine::socket::{Buffer, Socket};
 use crate::engine::tcp::CONGESTION_LIST;
 use crate::udp::serve::options::{BusyPoll, Sockets};
+use crate::values::number;
 use crate::{buffers, busy_poll, ports, zone};
 
 /// What helps where all local ports are in use.
 pub(crate) const PORTS_CURE: &str = "let the server close (--close server), reset (--close reset), widen the range, or lower --rate";
 
-/// Options of the sockets of one side.
-#[derive(Clone, Debug, Default)]
-pub struct SocketOptions {
-    /// `sk_rcvbuf` to get; `None` = the kernel tunes it.
+/// Buffers of TCP sockets.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct BufferOptions {
+    /// Receive buffer as the kernel accounts it (default: the kernel tunes it); forced with CAP_NET_ADMIN
+    #[arg(long, value_name = "BYTES", value_parser = number::<Bytes>)]
     pub rcvbuf: Option<u64>,
-    /// `sk_sndbuf` to get; `None` = the kernel tunes it.
+    /// Send buffer as the kernel accounts it (default: the kernel tunes it); forced with CAP_NET_ADMIN
+    #[arg(long, value_name = "BYTES", value_parser = number::<Bytes>)]
     pub sndbuf: Option<u64>,
-    /// `TCP_CONGESTION`.
+}
+
+/// Options of the sockets of one side; what is skipped is not an option of both sides.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SocketOptions {
+    /// Their buffers.
+    #[command(flatten)]
+    pub buffers: BufferOptions,
+    /// Congestion control of what this side sends (TCP_CONGESTION)
+    #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
     /// `SO_MAX_PACING_RATE`. **Unit** bits per second.
+    #[arg(skip)]
     pub pacing_bps: Option<u64>,
     /// `TCP_NODELAY`.
+    #[arg(skip)]
     pub nodelay: bool,
     /// `TCP_MAXSEG`.
+    #[arg(skip)]
     pub mss_bytes: Option<u32>,
     /// `TCP_NOTSENT_LOWAT`.
+    #[arg(skip)]
     pub notsent_lowat_bytes: Option<u32>,
     /// Busy polling.
+    #[arg(skip)]
     pub busy_poll: Option<BusyPoll>,
 }
 
@@ -67,10 +85,10 @@ impl SocketOptions {
     /// Sets the options; before connect or listen, so that the handshake knows the buffers.
     pub(crate) fn apply(&self, socket: &Socket) -> Result<(), LoadError> {
         let tcp = libc::IPPROTO_TCP;
-        if let Some(bytes) = self.rcvbuf {
+        if let Some(bytes) = self.buffers.rcvbuf {
             buffers::set(socket, Buffer::Receive, bytes)?;
         }
-        if let Some(bytes) = self.sndbuf {
+        if let Some(bytes) = self.buffers.sndbuf {
             buffers::set(socket, Buffer::Send, bytes)?;
         }
         if let Some(name) = &self.congestion {
@@ -122,16 +140,16 @@ impl SocketOptions {
     ) -> Result<SocketSettings, LoadError> {
         let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
         for (side, asked, got) in [
-            (Buffer::Receive, self.rcvbuf, memory.rcvbuf_bytes),
-            (Buffer::Send, self.sndbuf, memory.sndbuf_bytes),
+            (Buffer::Receive, self.buffers.rcvbuf, memory.rcvbuf_bytes),
+            (Buffer::Send, self.buffers.sndbuf, memory.sndbuf_bytes),
         ] {
             warnings.extend(asked.and_then(|asked| buffers::capped(side, asked, got)));
         }
         Ok(SocketSettings {
             rcvbuf_bytes: memory.rcvbuf_bytes,
-            rcvbuf_asked_bytes: self.rcvbuf,
+            rcvbuf_asked_bytes: self.buffers.rcvbuf,
             sndbuf_bytes: memory.sndbuf_bytes,
-            sndbuf_asked_bytes: self.sndbuf,
+            sndbuf_asked_bytes: self.buffers.sndbuf,
             congestion: socket.congestion().map_err(|e| LoadError::io("TCP_CONGESTION", e))?,
             pacing_bps: self.pacing_bps,
             nodelay: self.nodelay,

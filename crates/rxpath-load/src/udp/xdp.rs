@@ -2,6 +2,7 @@
 
 use std::io;
 
+use clap::Args;
 use rxpath_core::Bytes;
 use rxpath_host::HostError;
 use rxpath_host::netlink::Netlink;
@@ -25,9 +26,9 @@ pub(crate) const MOST_FRAME_BYTES: usize = 4096;
 const MOST_ENTRIES: u32 = 1 << 16;
 
 /// How frames get from the shared memory to the driver.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum)]
 pub enum XskMode {
     /// In place where the driver can, else copied
     #[default]
@@ -39,29 +40,20 @@ pub enum XskMode {
 }
 
 /// What is asked for, and the options that ask for it.
-#[cfg_attr(feature = "clap", derive(clap::Args))]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
 pub struct XdpOptions {
     /// How AF_XDP frames get to the driver (default: auto)
-    #[cfg_attr(
-        feature = "clap",
-        arg(
-            long = "xdp-mode",
-            value_enum,
-            value_name = "MODE",
-            default_value = "auto",
-            hide_default_value = true
-        )
-    )]
+    #[arg(long = "xdp-mode", value_enum, value_name = "MODE", default_value = "auto")]
+    #[arg(hide_default_value = true)]
     pub mode: XskMode,
     /// AF_XDP queue of the first thread; the other threads take the following ones (default: 0)
-    #[cfg_attr(feature = "clap", arg(long = "xdp-queue", value_name = "N"))]
+    #[arg(long = "xdp-queue", value_name = "N")]
     pub queue: Option<u32>,
     /// Entries of an AF_XDP ring, a power of two (default: 2048)
-    #[cfg_attr(feature = "clap", arg(long = "xdp-ring", value_name = "N"))]
+    #[arg(long = "xdp-ring", value_name = "N")]
     pub ring: Option<u32>,
     /// Frames in the memory of each AF_XDP socket (default: 4096)
-    #[cfg_attr(feature = "clap", arg(long = "umem-frames", value_name = "N"))]
+    #[arg(long = "umem-frames", value_name = "N")]
     pub frames: Option<u32>,
 }
 

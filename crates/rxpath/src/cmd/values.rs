@@ -1,4 +1,4 @@
-//! Values of options that the workloads share, and how values are printed.
+//! Values of options that commands share, and how values are printed.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use rxpath_core::{Bytes, Nanos, ParseUnitError};
+use rxpath_core::plain_time::in_unit;
+use rxpath_core::{Nanos, ParseUnitError};
 
 use crate::exit::{Failure, OrUsage};
 use crate::interrupt::Interrupt;
@@ -28,44 +29,12 @@ pub fn check_window(option: &str, time: Nanos, shortest: Nanos) -> Result<(), Fa
     Err(Failure::usage(format!("{option} {time}: {shortest} to {LONGEST}")))
 }
 
-/// A time whose plain number has this unit.
-fn time(text: &str, unit: &str, example: &'static str) -> Result<Nanos, String> {
-    let text = text.trim();
-    let is_plain = text.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '_'));
-    let text = if is_plain { format!("{text}{unit}") } else { text.to_owned() };
-    text.parse().map_err(|error: ParseUnitError| error.with_example(example).to_string())
-}
-
 /// A duration above zero; a plain number is in seconds.
 pub fn duration(text: &str) -> Result<Nanos, String> {
-    match time(text, "s", "10s")? {
+    match in_unit(text, "s", "10s")? {
         Nanos(0) => Err("the time must be above 0, for example 10s".into()),
         some => Ok(some),
     }
-}
-
-/// A plain number of us or a time with its unit, in whole us that an `int` holds.
-pub fn microseconds(text: &str) -> Result<u32, String> {
-    whole(time(text, "us", "10us")?, 1_000, 0x7fff_ffff, "us")
-}
-
-/// A plain number of ms or a time with its unit, in whole ms up to a minute.
-pub fn milliseconds(text: &str) -> Result<u16, String> {
-    whole(time(text, "ms", "10ms")?, 1_000_000, 60_000, "ms").map(|ms| ms as u16)
-}
-
-fn whole(time: Nanos, step_ns: u64, most: u64, unit: &str) -> Result<u32, String> {
-    let count = time.0 / step_ns;
-    if !time.0.is_multiple_of(step_ns) || count > most {
-        return Err(format!("whole {unit} from 0 to {most} expected"));
-    }
-    Ok(count as u32)
-}
-
-/// A size that an `int` holds.
-pub fn small_size(text: &str) -> Result<u32, String> {
-    let Bytes(bytes) = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
-    u32::try_from(bytes).map_err(|_| "under 4 GiB expected".into())
 }
 
 /// Writes a file that an option names; if it can't be written, that is a usage error.
@@ -171,13 +140,6 @@ mod tests {
         assert_eq!(duration("0.5"), Ok(Nanos(500_000_000)));
         assert_eq!(duration("200ms"), Ok(Nanos(200_000_000)));
         assert!(duration("0").is_err() && duration("0s").is_err() && duration("").is_err());
-        assert_eq!((microseconds("50"), microseconds("50us")), (Ok(50), Ok(50)));
-        assert_eq!((microseconds("1ms"), microseconds("0")), (Ok(1000), Ok(0)));
-        assert!(microseconds("50ns").is_err() && microseconds("1h").is_err());
-        assert_eq!((milliseconds("1000"), milliseconds("10ms")), (Ok(1000), Ok(10)));
-        assert!(milliseconds("61s").is_err() && milliseconds("10us").is_err());
-        assert_eq!((small_size("1460"), small_size("1KiB")), (Ok(1460), Ok(1024)));
-        assert!(small_size("4GiB").is_err());
         assert_eq!(seconds("200ms"), Ok(Nanos(200_000_000)));
     }
 
@@ -186,8 +148,6 @@ mod tests {
         for said in [seconds("fast").unwrap_err(), duration("fast").unwrap_err()] {
             assert!(said.ends_with("for example `10s`"), "{said}");
         }
-        assert!(milliseconds("fast").unwrap_err().ends_with("for example `10ms`"));
-        assert!(microseconds("fast").unwrap_err().ends_with("for example `10us`"));
     }
 
     #[test]

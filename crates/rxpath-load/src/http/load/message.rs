@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::LoadError;
 use crate::http::load::options::LoadOptions;
+use crate::http::load::url::Url;
 
 /// Memory that the copies of a request may take: pipelined requests leave in one call.
 const MAX_COPIES_BYTES: usize = 256 << 20;
@@ -20,8 +21,11 @@ pub(super) struct Message {
     pub(super) bodiless: bool,
 }
 
-pub(super) fn write(options: &LoadOptions) -> Result<Message, LoadError> {
-    let method = &options.method;
+pub(super) fn write(options: &LoadOptions, url: &Url) -> Result<Message, LoadError> {
+    let body = body(options)?;
+    let method = if body.is_some() { "POST" } else { "GET" };
+    let method = options.method.as_deref().unwrap_or(method);
+    let body = body.unwrap_or_default();
     if method.is_empty() || !method.bytes().all(is_token) {
         let hint = "a method is a word such as GET, HEAD or POST";
         return Err(LoadError::usage(format!("--method `{method}`: not a method"), hint));
@@ -29,7 +33,7 @@ pub(super) fn write(options: &LoadOptions) -> Result<Message, LoadError> {
     if method == "CONNECT" {
         return Err(LoadError::usage("--method CONNECT makes a tunnel, not a reply", ""));
     }
-    let mut head = format!("{method} {} HTTP/1.1\r\n", options.url.target);
+    let mut head = format!("{method} {} HTTP/1.1\r\n", url.target);
     let has = |name: &str| {
         let is = |header: &String| {
             header.split(':').next().is_some_and(|n| n.trim().eq_ignore_ascii_case(name))
@@ -37,19 +41,19 @@ pub(super) fn write(options: &LoadOptions) -> Result<Message, LoadError> {
         options.headers.iter().any(is)
     };
     if !has("host") {
-        head += &format!("Host: {}\r\n", options.url.authority());
+        head += &format!("Host: {}\r\n", url.authority());
     }
     for header in &options.headers {
         head += &checked(header)?;
     }
-    if !has("connection") && !options.keepalive {
+    if !has("connection") && options.no_keepalive {
         head += "Connection: close\r\n";
     }
-    if !options.body.is_empty() || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
-        head += &format!("Content-Length: {}\r\n", options.body.len());
+    if !body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH") {
+        head += &format!("Content-Length: {}\r\n", body.len());
     }
     head += "\r\n";
-    let one = [head.as_bytes(), &options.body].concat();
+    let one = [head.as_bytes(), &body].concat();
     let len = one.len();
     if len.saturating_mul(options.pipeline) > MAX_COPIES_BYTES {
         let count = options.pipeline;
@@ -58,6 +62,17 @@ pub(super) fn write(options: &LoadOptions) -> Result<Message, LoadError> {
     }
     let bytes = one.repeat(options.pipeline).into();
     Ok(Message { bytes, len, head, bodiless: method == "HEAD" })
+}
+
+/// What `--body` or `--body-file` gives.
+fn body(options: &LoadOptions) -> Result<Option<Vec<u8>>, LoadError> {
+    let Some(path) = &options.body_file else {
+        return Ok(options.body.clone().map(String::into_bytes));
+    };
+    let bad = |error: std::io::Error| {
+        LoadError::usage(format!("--body-file {}: {error}", path.display()), "")
+    };
+    std::fs::read(path).map(Some).map_err(bad)
 }
 
 /// One header's line.
@@ -88,9 +103,14 @@ fn is_token(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values;
 
     fn options(url: &str) -> LoadOptions {
-        LoadOptions::new(url.parse().unwrap())
+        values::defaults(url).unwrap()
+    }
+
+    fn write(options: &LoadOptions) -> Result<Message, LoadError> {
+        super::write(options, &options.url.parse().unwrap())
     }
 
     #[test]
@@ -104,16 +124,15 @@ mod tests {
     #[test]
     fn bodies_headers_and_copies() {
         let mut options = options("http://h/x?y");
-        options.method = "POST".into();
-        options.body = b"abc".to_vec();
+        options.body = Some("abc".into());
         options.headers = vec!["host:  other".into(), "X-A:b".into()];
-        (options.pipeline, options.keepalive) = (2, false);
+        (options.pipeline, options.no_keepalive) = (2, true);
         let message = write(&options).unwrap();
         let one = "POST /x?y HTTP/1.1\r\nhost: other\r\nX-A: b\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc";
         assert_eq!((message.len, &*message.bytes), (one.len(), one.repeat(2).as_bytes()));
-        options.body.clear();
+        options.body = Some(String::new());
         assert!(write(&options).unwrap().head.contains("Content-Length: 0\r\n"));
-        options.method = "HEAD".into();
+        options.method = Some("HEAD".into());
         assert!(write(&options).unwrap().bodiless);
     }
 
@@ -133,11 +152,11 @@ mod tests {
         }
         let mut options = options("http://h/");
         for method in ["", "GET /x", "G\r\nT", "CONNECT"] {
-            options.method = method.into();
+            options.method = Some(method.into());
             assert!(write(&options).is_err(), "{method:?}");
         }
-        options.method = "PUT".into();
-        options.body = vec![0; 1 << 20];
+        options.method = Some("PUT".into());
+        options.body = Some("0".repeat(1 << 20));
         options.pipeline = 1000;
         assert!(write(&options).unwrap_err().to_string().contains("256 MiB"));
     }

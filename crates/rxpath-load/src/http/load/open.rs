@@ -7,7 +7,8 @@ use crate::LoadError;
 use crate::engine::listen::descriptors_for;
 use crate::http::load::message::Message;
 use crate::http::load::meter::LiveCounters;
-use crate::http::load::options::{LoadOptions, LoadSettings, Loop};
+use crate::http::load::options::{Engine, LoadOptions, LoadSettings, Loop};
+use crate::http::load::url::{BadUrl, Url};
 use crate::http::load::{Load, message, target, warnings, worker};
 use crate::live::NewTimes;
 use crate::pace;
@@ -19,13 +20,15 @@ const MAX_PIPELINE: usize = 1024;
 const OTHER_DESCRIPTORS: usize = 32;
 
 pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
+    let bad = |bad: BadUrl| LoadError::usage(bad.to_string(), bad.hint);
+    let url: Url = options.url.parse().map_err(bad)?;
     check(&options)?;
-    let message = Arc::new(message::write(&options)?);
+    let message = Arc::new(message::write(&options, &url)?);
     let others = 2 * options.threads.count + OTHER_DESCRIPTORS;
     let descriptors = descriptors_for("-c", options.connections, others)?;
-    let resolved = target::resolve(&options.url)?;
+    let resolved = target::resolve(&url)?;
     let to = target::reach(&resolved, options.source)?;
-    let settings = settle(&options, &message, (to, resolved), descriptors);
+    let settings = settle(&options, &url, &message, (to, resolved), descriptors);
     let mut load = Load {
         live: Arc::new((0..options.threads.count).map(|_| LiveCounters::default()).collect()),
         pool: Pool::new("rx-http", &options.threads),
@@ -54,7 +57,7 @@ fn check(options: &LoadOptions) -> Result<(), LoadError> {
         let what = format!("--pipeline {}: 1 to {MAX_PIPELINE}", options.pipeline);
         return bad(what, "1 means no pipelining");
     }
-    if options.pipeline > 1 && !options.keepalive {
+    if options.pipeline > 1 && options.no_keepalive {
         let what = "--pipeline needs persistent connections: it excludes --no-keepalive".into();
         return bad(what, "use one of the two");
     }
@@ -75,13 +78,14 @@ fn check(options: &LoadOptions) -> Result<(), LoadError> {
 
 fn settle(
     options: &LoadOptions,
+    url: &Url,
     message: &Message,
     (to, resolved): (SocketAddr, Vec<SocketAddr>),
     descriptors_limit: u64,
 ) -> LoadSettings {
     let share = pace::Share::of(options.rate_rps.unwrap_or(1), 1, (0, options.threads.count));
     LoadSettings {
-        url: options.url.to_string(),
+        url: url.to_string(),
         to,
         resolved,
         source: options.source,
@@ -91,13 +95,13 @@ fn settle(
         target_rps: options.rate_rps,
         pacing: options.rate_rps.map(|_| pace::describe(options.pacing, share)),
         pipeline: options.pipeline,
-        keepalive: options.keepalive,
+        keepalive: !options.no_keepalive,
         request: message.head.clone(),
         request_bytes: message.len,
         timeout_s: options.timeout_ns as f64 / 1e9,
         duration_s: options.duration_ns.map(|ns| ns as f64 / 1e9),
         requests: options.requests,
-        engine: options.engine,
+        engine: options.engine.unwrap_or_else(Engine::of_host),
         descriptors_limit,
         tick_hz: warnings::tick_hz(),
     }
@@ -111,6 +115,7 @@ fn start_workers(load: &mut Load, message: &Arc<Message>, to: SocketAddr) -> Res
             connections: share(options.connections as u64, index) as usize,
             requests: options.requests.map_or(u64::MAX, |all| share(all, index)),
             to,
+            engine: load.settings.engine,
             options: Arc::clone(&options),
             message: Arc::clone(message),
             live: Arc::clone(&load.live),

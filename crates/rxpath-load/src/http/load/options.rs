@@ -1,73 +1,70 @@
 //! Requested and effective settings of an HTTP load.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
+use rxpath_core::{ItemCount, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::http::load::url::Url;
 use crate::pool::Threads;
+use crate::values::{count, number, seconds};
 
 pub use crate::http::Engine;
 pub use crate::pace::Pacing;
 
-/// What is asked for.
-#[derive(Clone, Debug)]
+/// What is asked for: the options of `rxpath load http`.
+#[derive(Clone, Debug, clap::Args)]
 pub struct LoadOptions {
     /// The URL to request.
-    pub url: Url,
-    /// Connections over all threads, kept open throughout.
+    #[arg(help = "URL to request: http://HOST[:PORT][/PATH]")]
+    pub url: String,
+    /// Connections over all threads, kept open
+    #[arg(short, long, value_name = "N", default_value = "10", value_parser = count)]
     pub connections: usize,
     /// The worker threads.
+    #[command(flatten)]
     pub threads: Threads,
-    /// Stop after this long.
-    pub duration_ns: Option<u64>,
-    /// Stop after this many requests.
-    pub requests: Option<u64>,
-    /// Requests per second over all threads by schedule (open loop); `None` = each reply triggers the next (closed
-    /// loop).
+    /// Requests per second over all threads (50k, 1.2Mrps), by an absolute schedule (open loop); without it, each reply
+    /// triggers the next request (closed loop)
+    #[arg(long = "rate", value_name = "RATE", value_parser = number::<Rate>)]
     pub rate_rps: Option<u64>,
-    /// How to wait for the schedule.
+    /// How to wait for the next scheduled send
+    #[arg(long, value_enum, default_value = "auto", requires = "rate_rps")]
     pub pacing: Pacing,
-    /// Requests in flight at once on a connection.
+    /// Stop after exactly this many requests
+    #[arg(short = 'n', long, value_name = "N", value_parser = number::<ItemCount>)]
+    pub requests: Option<u64>,
+    /// Requests in flight at once on each connection
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub pipeline: usize,
-    /// Method.
-    pub method: String,
-    /// Headers, each `Name: value`.
+    /// Method (default GET; POST with a body)
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    pub method: Option<String>,
+    /// A header of the request, `Name: value`; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "HEADER")]
     pub headers: Vec<String>,
-    /// Body of each request.
-    pub body: Vec<u8>,
-    /// Requests without a reply after this long are abandoned, and their connection is closed.
+    /// Body of the request
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
+    pub body: Option<String>,
+    /// Body of the request, from a file
+    #[arg(long, value_name = "FILE")]
+    pub body_file: Option<PathBuf>,
+    /// Give up a request and its connection after this long
+    #[arg(long = "timeout", value_name = "TIME", value_parser = seconds, default_value = "2s")]
     pub timeout_ns: u64,
-    /// Keep connections open; otherwise each request has one of its own.
-    pub keepalive: bool,
-    /// Local address to connect from.
+    /// Use a new connection for each request
+    #[arg(long)]
+    pub no_keepalive: bool,
+    /// Local address to connect from
+    #[arg(long, value_name = "IP")]
     pub source: Option<IpAddr>,
-    /// How the threads talk to the kernel.
-    pub engine: Engine,
-}
-
-impl LoadOptions {
-    /// wrk's defaults: 10 connections, GET, timeout 2 s; but one thread, and no end.
-    pub fn new(url: Url) -> Self {
-        Self {
-            url,
-            connections: 10,
-            threads: Threads::default(),
-            duration_ns: None,
-            requests: None,
-            rate_rps: None,
-            pacing: Pacing::Auto,
-            pipeline: 1,
-            method: "GET".into(),
-            headers: Vec::new(),
-            body: Vec::new(),
-            timeout_ns: 2_000_000_000,
-            keepalive: true,
-            source: None,
-            engine: Engine::Epoll,
-        }
-    }
+    /// How the threads do their I/O (default: uring where the kernel allows it)
+    #[arg(long, value_enum)]
+    pub engine: Option<Engine>,
+    /// Stop after this long.
+    #[arg(skip)]
+    pub duration_ns: Option<u64>,
 }
 
 /// What is in force.

@@ -30,6 +30,7 @@ pub(super) struct Plan {
     /// Requests to start, at most.
     pub(super) requests: u64,
     pub(super) to: std::net::SocketAddr,
+    pub(super) engine: Engine,
     pub(super) options: Arc<LoadOptions>,
     pub(super) message: Arc<Message>,
     pub(super) live: Arc<Vec<LiveCounters>>,
@@ -55,7 +56,7 @@ pub(super) struct Report {
 pub(super) fn run(plan: &Plan, start: &Start) -> Result<Report, LoadError> {
     thread::set_exact_timers();
     let sockets = Sockets::new(plan.to, plan.options.source, plan.connections);
-    match plan.options.engine {
+    match plan.engine {
         Engine::Epoll => drive(plan, start, EpollWire::new(sockets)?, Client::run),
         Engine::Uring => {
             let mut ring = uring::ring(plan.connections, &plan.message)?;
@@ -67,13 +68,13 @@ pub(super) fn run(plan: &Plan, start: &Start) -> Result<Report, LoadError> {
 
 fn client<'a, W: Wire>(plan: &'a Plan, start: &'a Start, wire: W) -> Client<'a, W> {
     let options = &plan.options;
-    let two_times = options.rate_rps.is_some() || !options.keepalive;
+    let two_times = options.rate_rps.is_some() || options.no_keepalive;
     let config = ClientConfig {
         message: &plan.message,
         shared: start.shared,
         connections: plan.connections,
         pipeline: options.pipeline,
-        keepalive: options.keepalive,
+        keepalive: !options.no_keepalive,
         timeout_ns: options.timeout_ns,
         end_ns: u64::MAX,
         requests: plan.requests,

@@ -68,7 +68,7 @@ impl EpollLoop {
             epoll,
             events: vec![Event::empty(); options.events.max(1)],
             buffer: vec![0; state.scratch.rules.read_bytes()].into(),
-            is_edge: options.trigger == Trigger::Edge,
+            is_edge: options.trigger != Some(Trigger::Level),
             again: Vec::with_capacity(1024),
             todo: Vec::with_capacity(1024),
             overdue: Vec::new(),

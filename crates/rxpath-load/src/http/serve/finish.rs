@@ -121,7 +121,7 @@ fn limit(serve: &Serve, reports: &[Report], result: &ServeResult) -> Limit {
     } else {
         String::new()
     };
-    let never_sleeps = serve.options.timeout_ms == 0 || serve.options.busy_poll.is_some();
+    let never_sleeps = serve.options.timeout_ms() == 0 || serve.options.busy_poll.is_some();
     if never_sleeps {
         let waiting = waiting_ratio(serve, reports, result.duration_s);
         let who = if waiting <= SPARE_RATIO { Who::Server } else { Who::NotHere };
@@ -141,7 +141,7 @@ fn limit(serve: &Serve, reports: &[Report], result: &ServeResult) -> Limit {
 
 /// Share of the time between first request and last reply that the busiest thread waited for events.
 fn waiting_ratio(serve: &Serve, reports: &[Report], duration_s: f64) -> f64 {
-    let waited = |report: &Report| match serve.options.engine {
+    let waited = |report: &Report| match serve.options.engine() {
         Engine::Epoll => report.counts.at_last.0,
         // The wait of io_uring does the sending: only the empty ones are idle.
         Engine::Uring => report.counts.at_last.1,

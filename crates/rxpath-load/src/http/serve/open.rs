@@ -30,8 +30,9 @@ const REQUEST_BYTES: std::ops::RangeInclusive<usize> = 64..=1024 * 1024;
 /// Packets per poll above which the kernel wants `CAP_NET_ADMIN`. **Source** `NAPI_POLL_WEIGHT`.
 const POLL_WEIGHT: u32 = 64;
 
-pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
+pub(super) fn open(mut options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
+    options.engine = Some(options.engine());
     let mut warnings = Vec::new();
     let limit = listen::raise_descriptor_limit()?;
     let (socket, group) = (socket_options(&options), (options.sockets, options.threads.count));
@@ -75,8 +76,7 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
 
 fn socket_options(options: &ServeOptions) -> SocketOptions {
     SocketOptions {
-        rcvbuf: options.rcvbuf,
-        sndbuf: options.sndbuf,
+        buffers: options.buffers,
         // A reply that follows an unacknowledged one must not wait for its acknowledgement.
         nodelay: true,
         busy_poll: options.busy_poll,
@@ -89,7 +89,7 @@ fn open_epolls(
     options: &ServeOptions,
     warnings: &mut Vec<Warning>,
 ) -> Result<(Vec<Option<Epoll>>, Fact<BusyPoll>), LoadError> {
-    if options.engine == Engine::Uring {
+    if options.engine() == Engine::Uring {
         // A ring that cannot poll is refused where its thread makes it.
         let none = (0..options.threads.count).map(|_| None).collect();
         let busy = options.busy_poll.map_or_else(
@@ -162,15 +162,15 @@ fn settle(
     Ok(ServeSettings {
         addr: listen::local(listener)?,
         threads: options.threads.clone(),
-        engine: options.engine,
+        engine: options.engine(),
         events: options.events,
-        trigger: (options.engine == Engine::Epoll).then_some(options.trigger),
+        trigger: (options.engine() == Engine::Epoll).then(|| options.trigger.unwrap_or_default()),
         sockets: options.sockets,
-        timeout_ms: options.timeout_ms,
+        timeout_ms: options.timeout_ms(),
         busy_poll: options.busy_poll.map(|socket| BusyPollSettings { socket, waits: busy_waits }),
-        rcvbuf_asked_bytes: options.rcvbuf,
+        rcvbuf_asked_bytes: options.buffers.rcvbuf,
         rcvbuf_bytes: socket.rcvbuf_bytes,
-        sndbuf_asked_bytes: options.sndbuf,
+        sndbuf_asked_bytes: options.buffers.sndbuf,
         sndbuf_bytes: socket.sndbuf_bytes,
         work_ns: options.work_ns,
         body_bytes: options.body_bytes,

@@ -9,7 +9,7 @@ use crate::pool::Start;
 
 /// Runs until a stop request.
 pub(super) fn run(plan: Plan, start: &Start) -> Result<Report, LoadError> {
-    let engine = plan.options.engine;
+    let engine = plan.options.engine();
     let state = WorkerState::new(plan, start);
     let state = match engine {
         Engine::Epoll => EpollLoop::new(state).inspect(|_| start.ready())?.run(),

@@ -214,7 +214,7 @@ impl WorkerState {
 
     /// Longest wait now: no longer than asked, and not past a sweep or the end of a pause.
     pub(super) fn timeout_ms(&self) -> u16 {
-        let mut timeout = self.plan.options.timeout_ms;
+        let mut timeout = self.plan.options.timeout_ms();
         if self.connections.count() > 0 {
             let left = self.next_sweep_ns.saturating_sub(self.now_ns).div_ceil(1_000_000);
             timeout = timeout.min(u16::try_from(left).unwrap_or(u16::MAX));

@@ -22,18 +22,17 @@ pub(super) fn check(common: &Common) -> Result<(), LoadError> {
     let bad = |what: String, hint: &str| Err(LoadError::usage(what, hint));
     // Its epoll set, and one connection at least.
     common.threads.check("send", 2)?;
-    if common.connections < common.threads.count {
-        let what = format!(
-            "--connections {}: fewer than one for each of {} threads",
-            common.connections, common.threads.count
-        );
+    let (connections, threads) = (common.connections(), common.threads.count);
+    if connections < threads {
+        let what =
+            format!("--connections {connections}: fewer than one for each of {threads} threads");
         return bad(what, "raise --connections or lower --threads");
     }
     if !(1..=MAX_BUFFER as usize).contains(&common.buffer_bytes) {
         let what = format!("--buffer {}: 1 byte to 64 MiB", common.buffer_bytes);
         return bad(what, "128KiB is the default");
     }
-    descriptors_for("--connections", common.connections, OTHER_DESCRIPTORS).map(drop)
+    descriptors_for("--connections", connections, OTHER_DESCRIPTORS).map(drop)
 }
 
 /// Begins the session.
@@ -73,7 +72,7 @@ pub(super) fn settle(
         server_program: session.hello.program.clone(),
         server_threads_count: session.hello.threads_count,
         threads: common.threads.clone(),
-        connections_count: common.connections,
+        connections_count: common.connections(),
         verify: common.verify,
         socket: common.socket.settle(socket, warnings)?,
         mss_bytes: session.mss_bytes(),

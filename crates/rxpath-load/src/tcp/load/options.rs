@@ -2,18 +2,22 @@
 
 use std::net::SocketAddr;
 
+use clap::Args;
+use rxpath_core::{BitRate, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::address::address;
 use crate::pool::Threads;
 use crate::tcp::preamble::SendMethod;
 use crate::tcp::serve::options::ReceiveMethod;
 use crate::tcp::socket::{SocketOptions, SocketSettings};
+use crate::values::{count, message_size, number, size, small_size};
 
 /// Which direction a stream goes.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum)]
 pub enum StreamDirection {
     /// From here to the server.
     #[default]
@@ -37,9 +41,9 @@ impl StreamDirection {
 }
 
 /// Which side closes the connection of a single transaction, and so gets the TIME_WAIT.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum)]
 pub enum CloseBy {
     /// The server: the client's ports are free again at once.
     #[default]
@@ -50,94 +54,90 @@ pub enum CloseBy {
     Reset,
 }
 
-/// What all clients are asked for.
-#[derive(Clone, Debug)]
+/// What all clients are asked for: the options that all kinds of `rxpath load tcp` share.
+#[derive(Clone, Debug, Args)]
 pub struct Common {
-    /// The server.
+    /// The server: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT of a `rxpath serve tcp`
+    #[allow(rustdoc::broken_intra_doc_links)] // `[v6]` is no link.
+    #[arg(value_parser = address)]
     pub addr: SocketAddr,
+    /// Connections over all threads (default: one per thread)
+    #[arg(short, long, value_name = "N", value_parser = count)]
+    pub connections: Option<usize>,
     /// The worker threads.
+    #[command(flatten)]
     pub threads: Threads,
-    /// Connections over all threads.
-    pub connections: usize,
-    /// Buffer of a call.
+    /// Most bytes per call
+    #[arg(long = "buffer", value_name = "BYTES", default_value = "128KiB", value_parser = size)]
     pub buffer_bytes: usize,
-    /// Payloads are checked by their receiver.
-    pub verify: bool,
     /// Options of the sockets.
+    #[command(flatten)]
     pub socket: SocketOptions,
+    /// Largest segment (TCP_MAXSEG)
+    #[arg(long = "mss", value_name = "BYTES", value_parser = small_size)]
+    pub mss_bytes: Option<u32>,
+    /// Let the receiver check every byte; the first difference is reported with its offset, exit status 1
+    #[arg(long)]
+    pub verify: bool,
     /// Ends after this long. **Unit** ns.
+    #[arg(skip)]
     pub duration_ns: Option<u64>,
 }
 
 impl Common {
-    /// One thread, one connection, default everything.
-    pub fn new(addr: SocketAddr) -> Self {
-        Self {
-            addr,
-            threads: Threads::default(),
-            connections: 1,
-            buffer_bytes: 128 << 10,
-            verify: false,
-            socket: SocketOptions::default(),
-            duration_ns: None,
-        }
+    /// Connections over all threads.
+    pub fn connections(&self) -> usize {
+        self.connections.unwrap_or(self.threads.count)
     }
 }
 
-/// What a stream is asked for.
-#[derive(Clone, Debug)]
+/// What a stream is asked for: the options of `rxpath load tcp stream`.
+#[derive(Clone, Debug, Args)]
 pub struct StreamOptions {
     /// What is common to all clients.
+    #[command(flatten)]
     pub common: Common,
-    /// Which direction it goes.
+    /// Which direction the bytes go
+    #[arg(long, value_enum, default_value = "send")]
     pub direction: StreamDirection,
-    /// How the sender hands bytes over, on either side.
+    /// How the sending side hands bytes to its kernel
+    #[arg(long, value_enum, default_value = "copy")]
     pub send: SendMethod,
-    /// How this side takes bytes.
+    /// How this side takes bytes from the kernel (the server has its own --receive)
+    #[arg(long, value_enum, default_value = "read")]
     pub receive: ReceiveMethod,
-    /// Payload per second over all connections, by an absolute schedule. **Unit** bits.
+    /// Payload bits per second over all connections (10Gbit, 500M), by an absolute schedule of whole buffers
+    #[arg(long = "bitrate", value_name = "RATE", value_parser = number::<BitRate>)]
     pub bitrate_bps: Option<u64>,
+    /// Pace each connection in the kernel, on both sides (SO_MAX_PACING_RATE, bits per second: 2.5Gbit)
+    #[arg(long = "pacing-rate", value_name = "RATE", value_parser = number::<BitRate>)]
+    pub pacing_bps: Option<u64>,
+    /// Send small segments at once (TCP_NODELAY), on both sides
+    #[arg(long)]
+    pub nodelay: bool,
+    /// Bytes in the send buffer that were not sent yet, at most (TCP_NOTSENT_LOWAT)
+    #[arg(long = "notsent-lowat", value_name = "BYTES", value_parser = message_size)]
+    pub notsent_lowat_bytes: Option<u32>,
 }
 
-impl StreamOptions {
-    /// One connection to the server, as fast as possible.
-    pub fn new(addr: SocketAddr) -> Self {
-        Self {
-            common: Common::new(addr),
-            direction: StreamDirection::Send,
-            send: SendMethod::Copy,
-            receive: ReceiveMethod::Read,
-            bitrate_bps: None,
-        }
-    }
-}
-
-/// What transactions are asked for.
-#[derive(Clone, Debug)]
+/// What transactions are asked for: the options of `rxpath load tcp rr`.
+#[derive(Clone, Debug, Args)]
 pub struct TransactionOptions {
     /// What is common to all clients.
+    #[command(flatten)]
     pub common: Common,
-    /// Bytes of a request.
+    /// Bytes of a request
+    #[arg(long = "request", value_name = "BYTES", default_value = "1", value_parser = message_size)]
     pub request_bytes: u32,
-    /// Bytes of a response.
+    /// Bytes of a response
+    #[arg(long = "response", value_name = "BYTES", default_value = "1", value_parser = message_size)]
     pub response_bytes: u32,
-    /// Transactions per second over all connections, by an absolute schedule.
+    /// Transactions per second over all connections (50k, 1.2M), by an absolute schedule; response times count from it
+    #[arg(long = "rate", value_name = "RATE", value_parser = number::<Rate>)]
     pub rate_tps: Option<u64>,
     /// Which side closes a connection of one transaction.
+    #[arg(skip)]
     pub close_by: CloseBy,
-}
-
-impl TransactionOptions {
-    /// One connection, one byte in each direction, as fast as responses arrive.
-    pub fn new(addr: SocketAddr) -> Self {
-        Self {
-            common: Common::new(addr),
-            request_bytes: 1,
-            response_bytes: 1,
-            rate_tps: None,
-            close_by: CloseBy::Server,
-        }
-    }
 }
 
 /// What is in force for every client.

@@ -38,8 +38,12 @@ pub struct StreamClient {
 
 impl StreamClient {
     /// Connects and starts the threads, which wait for [`WorkloadHandle::start`].
-    pub fn open(options: StreamOptions) -> Result<Self, LoadError> {
+    pub fn open(mut options: StreamOptions) -> Result<Self, LoadError> {
         check(&options)?;
+        let socket = &mut options.common.socket;
+        (socket.pacing_bps, socket.nodelay) = (options.pacing_bps, options.nodelay);
+        socket.notsent_lowat_bytes = options.notsent_lowat_bytes;
+        socket.mss_bytes = options.common.mss_bytes;
         let common = &options.common;
         let session = begin::session(common)?;
         let pattern = begin::pattern(common)?;
@@ -47,7 +51,7 @@ impl StreamClient {
         let open_connections = Arc::new(OpenConnections::default());
         let mut lots: Vec<Vec<StreamConn>> =
             (0..common.threads.count).map(|_| Vec::new()).collect();
-        for index in 0..common.connections {
+        for index in 0..common.connections() {
             let socket = begin::connect(common)?;
             let listed = open_connections.enter(&socket);
             let conn = StreamConn::new((socket, listed), &options, order, &pattern);
@@ -97,11 +101,11 @@ fn order(options: &StreamOptions, run: u64) -> Preamble {
         client_sends: options.direction.sends(),
         server_sends: options.direction.receives(),
         verify: options.common.verify,
-        nodelay: options.common.socket.nodelay,
+        nodelay: options.nodelay,
         send: options.send,
         buffer_bytes: options.common.buffer_bytes as u32,
         run,
-        pacing_bytes_per_s: options.common.socket.pacing_bps.map_or(0, |bps| bps / 8),
+        pacing_bytes_per_s: options.pacing_bps.map_or(0, |bps| bps / 8),
         ..Preamble::default()
     }
 }

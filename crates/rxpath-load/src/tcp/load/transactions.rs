@@ -51,6 +51,7 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
     pub fn open(mut options: TransactionOptions) -> Result<Self, LoadError> {
         check(&options)?;
         options.common.socket.nodelay = true;
+        options.common.socket.mss_bytes = options.common.mss_bytes;
         let common = &options.common;
         let session = begin::session(common)?;
         let pattern = begin::pattern(common)?;
@@ -58,7 +59,7 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
         let open_connections = Arc::new(OpenConnections::default());
         let mut lots: Vec<(Vec<Listed>, Vec<Socket>)> =
             (0..common.threads.count).map(|_| Default::default()).collect();
-        let persistent = if SINGLE { 0 } else { common.connections };
+        let persistent = if SINGLE { 0 } else { common.connections() };
         for index in 0..persistent {
             let socket = begin::connect(common)?;
             let sent = socket.send_with(&order.to_bytes(), 0);
@@ -89,7 +90,7 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
             let plan = plan::Plan {
                 listed,
                 sockets,
-                slots: common.threads.share(common.connections as u64, index) as usize,
+                slots: common.threads.share(common.connections() as u64, index) as usize,
                 order,
                 pattern: Arc::clone(&pattern),
                 options: client.options.clone(),
@@ -139,7 +140,7 @@ fn settle<const SINGLE: bool>(
 ) -> Result<TransactionSettings, LoadError> {
     let common = &options.common;
     let share = Share::of(options.rate_tps.unwrap_or(1), 1, (0, common.threads.count));
-    let blocking = common.connections == common.threads.count;
+    let blocking = common.connections() == common.threads.count;
     Ok(TransactionSettings {
         common: begin::settle(common, session, probe, warnings)?,
         request_bytes: options.request_bytes,

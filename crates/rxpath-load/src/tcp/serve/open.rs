@@ -20,8 +20,9 @@ const BACKLOG: u32 = 65_535;
 /// Largest send call that clients can ask the server for.
 const SEND_BYTES: usize = 1 << 20;
 
-pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
+pub(super) fn open(mut options: ServeOptions) -> Result<Serve, LoadError> {
     check(&options)?;
+    options.socket.busy_poll = options.busy_poll;
     let descriptors_count = listen::raise_descriptor_limit()?;
     let mut warnings = Vec::new();
     let group = (options.sockets, options.threads.count);

@@ -2,17 +2,21 @@
 
 use std::net::SocketAddr;
 
+use clap::Args;
+use rxpath_core::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::address::address;
 use crate::pool::Threads;
 use crate::tcp::socket::{SocketOptions, SocketSettings};
-use crate::udp::serve::options::{ReaderStall, Sockets};
+use crate::udp::serve::options::{BusyPoll, ReaderStall, Sockets};
+use crate::values::{nanoseconds, number, size};
 
 /// How bytes are taken from the kernel.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum)]
 pub enum ReceiveMethod {
     /// `recv`: copied into user memory.
     #[default]
@@ -23,44 +27,41 @@ pub enum ReceiveMethod {
     Zerocopy,
 }
 
-/// What is asked for.
-#[derive(Clone, Debug)]
+/// What is asked for: the options of `rxpath serve tcp`.
+#[derive(Clone, Debug, Args)]
 pub struct ServeOptions {
-    /// Address to bind.
+    /// Address to listen on: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT; port 0 lets the kernel choose
+    #[allow(rustdoc::broken_intra_doc_links)] // `[v6]` is no link.
+    #[arg(value_parser = address)]
     pub addr: SocketAddr,
     /// The worker threads.
+    #[command(flatten)]
     pub threads: Threads,
-    /// One listener for all threads, or one each.
+    /// How threads share the listener
+    #[arg(long, value_enum, default_value = "shared")]
     pub sockets: Sockets,
-    /// Buffer of a receive call.
-    pub buffer_bytes: usize,
-    /// How bytes are taken.
+    /// How the server takes bytes from the kernel
+    #[arg(long, value_enum, default_value = "read")]
     pub receive: ReceiveMethod,
-    /// Payload that must wait before a stream's reader is woken (`SO_RCVLOWAT`); `None`: any.
+    /// Buffer of a receive call
+    #[arg(long = "buffer", value_name = "BYTES", default_value = "128KiB", value_parser = size)]
+    pub buffer_bytes: usize,
+    /// Wake a stream's reader only when this much waits, or at the end (SO_RCVLOWAT): fewer wake-ups, a longer queue
+    #[arg(long = "low-water", value_name = "BYTES", value_parser = number::<Bytes>)]
     pub low_water_bytes: Option<u64>,
     /// Options of the connections' sockets.
+    #[command(flatten)]
     pub socket: SocketOptions,
-    /// Simulated work per read or transaction. **Unit** ns.
+    /// Busy polling.
+    #[command(flatten)]
+    pub busy_poll: Option<BusyPoll>,
+    /// Simulated CPU work per packet, read or transaction in nanoseconds (or with a unit: 2us)
+    #[arg(long = "work", value_name = "NS", value_parser = nanoseconds, default_value = "0")]
+    #[arg(hide_default_value = true)]
     pub work_ns: u64,
     /// A stalling reader.
+    #[command(flatten)]
     pub stall: Option<ReaderStall>,
-}
-
-impl ServeOptions {
-    /// One thread, default everything.
-    pub fn new(addr: SocketAddr) -> Self {
-        Self {
-            addr,
-            threads: Threads::default(),
-            sockets: Sockets::Shared,
-            buffer_bytes: 128 << 10,
-            receive: ReceiveMethod::Read,
-            low_water_bytes: None,
-            socket: SocketOptions::default(),
-            work_ns: 0,
-            stall: None,
-        }
-    }
 }
 
 /// What is in force.

@@ -52,14 +52,13 @@ impl Layout {
 
 /// The send loop's own cost per datagram, without system calls. **Unit** ns, the best of `rounds`.
 ///
-/// It runs the same code over batches of `batch` messages of `segments` datagrams of 32 bytes, a clock
-/// reading per batch included.
-pub fn dry_loop_ns(batch: usize, segments: usize, rounds: u32) -> f64 {
+/// It runs the same code over batches as these options ask for, but of datagrams of 32 bytes, a clock reading per batch
+/// included.
+pub fn dry_loop_ns(options: &LoadOptions, rounds: u32) -> f64 {
     const BATCHES: u64 = 2_000;
-    let layout = Layout { size: 32, segments: segments.max(1) };
-    let batch = batch.max(1);
-    let gso = Some(layout.segments);
-    let options = LoadOptions { gso, batch, ..LoadOptions::new(Vec::new()) };
+    let layout = Layout { size: 32, segments: options.segments().max(1) };
+    let (size, batch) = (layout.size, options.batch.max(1));
+    let options = LoadOptions { size, batch, gso: Some(layout.segments), ..options.clone() };
     let mut messages = UdpSockets::of(Vec::new(), &options);
     layout.prepare(&mut messages, batch);
     let (identity, mut sequence, mut best) = (clock::identity(), 0, f64::MAX);

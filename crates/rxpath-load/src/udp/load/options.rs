@@ -2,17 +2,21 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use clap::Args;
+use rxpath_core::{Bytes, ItemCount, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::address::address;
 pub use crate::pace::Pacing;
 use crate::pool::Threads;
 use crate::udp::xdp::{XdpOptions, XdpSettings};
+use crate::values::{number, size};
 
 /// How datagrams get to the device.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum)]
 pub enum Engine {
     /// UDP sockets: send, sendmmsg, GSO
     #[default]
@@ -22,7 +26,7 @@ pub enum Engine {
     /// An XDP program that the kernel runs for each frame (BPF_PROG_TEST_RUN with live frames)
     XdpFrames,
     /// Raw sockets: whole packets, with a wrong UDP checksum
-    #[cfg_attr(feature = "clap", value(skip))]
+    #[value(skip)]
     RawBadChecksum,
 }
 
@@ -53,75 +57,74 @@ impl Engine {
     }
 }
 
-/// What is asked for.
-#[derive(Clone, Debug)]
+/// What is asked for: the options of `rxpath load udp`.
+#[derive(Clone, Debug, Args)]
 pub struct LoadOptions {
-    /// Destinations.
+    /// Destinations: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT
+    #[allow(rustdoc::broken_intra_doc_links)] // `[v6]` is no link.
+    #[arg(required = true, value_parser = address)]
     pub to: Vec<SocketAddr>,
-    /// Local address to send from.
-    pub source: Option<IpAddr>,
-    /// First source port; the flows of a destination take this and the following ones.
-    pub source_port: Option<u16>,
-    /// Payload bytes of a datagram.
-    pub size: usize,
     /// The worker threads.
+    #[command(flatten)]
     pub threads: Threads,
-    /// Source ports per destination; `None` = as many as the threads need.
-    pub flows: Option<usize>,
-    /// Datagrams per second over all threads; `None` = as fast as possible.
+    /// Payload size of a datagram
+    #[arg(long, value_name = "BYTES", default_value = "32", value_parser = size)]
+    pub size: usize,
+    /// Datagrams per second over all threads (50k, 1.2Mpps), by an absolute schedule
+    #[arg(long = "rate", value_name = "RATE", value_parser = number::<Rate>)]
     pub rate_pps: Option<u64>,
-    /// How to wait for the schedule.
+    /// Send as fast as possible, without a rate
+    #[arg(long, conflicts_with = "rate_pps")]
+    pub flood: bool,
+    /// How to wait for the next scheduled send
+    #[arg(long, value_enum, default_value = "auto", requires = "rate_pps")]
     pub pacing: Pacing,
-    /// Datagrams per send (`UDP_SEGMENT`); `None` = one.
-    pub gso: Option<usize>,
-    /// Messages per call; 1 = plain `send`.
+    /// Stop after exactly this many datagrams
+    #[arg(long, value_name = "N", value_parser = number::<ItemCount>)]
+    pub count: Option<u64>,
+    /// Datagrams (with --gso: sends) per system call; 1 = plain send
+    #[arg(long, value_name = "N", default_value = "64")]
     pub batch: usize,
-    /// `sk_sndbuf` to get; `None` = 2000 messages, at least 4 MiB.
+    /// Let the kernel split each send into N datagrams (UDP_SEGMENT); each send has exactly N
+    #[arg(long, value_name = "N")]
+    pub gso: Option<usize>,
+    /// Source ports per destination (default: one per thread)
+    #[arg(long, value_name = "N")]
+    pub flows: Option<usize>,
+    /// Local address to send from
+    #[arg(long, value_name = "IP")]
+    pub source: Option<IpAddr>,
+    /// First source port
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub source_port: Option<u16>,
+    /// Send buffer as the kernel accounts it (default: 2000 messages), forced with CAP_NET_ADMIN
+    #[arg(long, value_name = "BYTES", value_parser = number::<Bytes>)]
     pub sndbuf: Option<u64>,
-    /// Do not connect: the kernel looks up the route for each datagram and hashes the flow by its addresses.
+    /// Do not connect the sockets
+    #[arg(long)]
     pub unconnected: bool,
-    /// How datagrams get to the device.
+    /// How datagrams get to the device; xdp and xdp-frames send whole frames past the stack and need CAP_NET_ADMIN,
+    /// CAP_NET_RAW and CAP_BPF
+    #[arg(long, value_enum, default_value = "socket")]
     pub engine: Engine,
     /// AF_XDP sockets.
+    #[command(flatten)]
     pub xdp: XdpOptions,
-    /// Addresses outside of a lab that an engine that goes around the stack may send to.
+    /// Let xdp and xdp-frames send to this address, which is not in a lab
+    #[arg(long = "yes-send-to", value_name = "IP", value_delimiter = ',')]
     pub permitted: Vec<IpAddr>,
-    /// Stop after exactly this many datagrams.
-    pub count: Option<u64>,
-    /// Stop after this long.
-    pub duration_ns: Option<u64>,
-    /// Number of the clock in the headers; `None` = [`crate::engine::clock::identity`].
+    /// Number of the clock in the datagrams' headers
+    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub clock_id: Option<u16>,
+    /// Stop after this long.
+    #[arg(skip)]
+    pub duration_ns: Option<u64>,
 }
 
 impl LoadOptions {
     /// The clock as the headers name it.
     pub fn clock(&self) -> u16 {
         self.clock_id.unwrap_or_else(crate::engine::clock::identity)
-    }
-
-    /// One thread, one flow, 32 bytes, as fast as possible, without end.
-    pub fn new(to: Vec<SocketAddr>) -> Self {
-        Self {
-            to,
-            source: None,
-            source_port: None,
-            size: 32,
-            threads: Threads::default(),
-            flows: None,
-            rate_pps: None,
-            pacing: Pacing::default(),
-            gso: None,
-            batch: 64,
-            sndbuf: None,
-            unconnected: false,
-            engine: Engine::default(),
-            xdp: XdpOptions::default(),
-            permitted: Vec::new(),
-            count: None,
-            duration_ns: None,
-            clock_id: None,
-        }
     }
 
     /// Datagrams per send.

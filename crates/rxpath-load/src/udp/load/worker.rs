@@ -281,6 +281,7 @@ mod tests {
     use super::*;
     use crate::pool::{Pool, Threads};
     use crate::udp::load::transmit::socket::UdpSockets;
+    use crate::values::defaults;
 
     /// Page faults of this thread that needed no disk.
     fn page_faults() -> i64 {
@@ -291,7 +292,8 @@ mod tests {
     fn noting_how_late_a_send_is_waits_for_no_page() {
         let mut pool = Pool::new("test", &Threads::default());
         let work = |start: &Start| -> Result<i64, LoadError> {
-            let options = LoadOptions { rate_pps: Some(1_000), ..LoadOptions::new(Vec::new()) };
+            let mut options: LoadOptions = defaults("127.0.0.1:9").unwrap();
+            options.rate_pps = Some(1_000);
             let plan = Plan { flows: Vec::new(), streams: Vec::new(), options, messages: 0 };
             let mut sender = Sender::<UdpSockets>::new(plan, start)?;
             start.ready();

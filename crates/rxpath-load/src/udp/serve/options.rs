@@ -2,18 +2,22 @@
 
 use std::net::SocketAddr;
 
+use clap::Args;
+use rxpath_core::{Bytes, Nanos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::address::address;
 use crate::pool::Threads;
 pub use crate::stall::ReaderStall;
 use crate::udp::sender_clock::SenderClock;
 use crate::udp::xdp::{XdpOptions, XdpSettings};
+use crate::values::{microseconds, nanoseconds, number, size};
 
 /// How datagrams get from the device to the program.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum)]
 pub enum ServeEngine {
     /// UDP sockets
     #[default]
@@ -54,9 +58,9 @@ pub struct XdpProgramSettings {
 }
 
 /// How threads share sockets.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum)]
 pub enum Sockets {
     /// All threads read one socket.
     #[default]
@@ -66,9 +70,9 @@ pub enum Sockets {
 }
 
 /// How the kernel picks a socket of a `SO_REUSEPORT` group.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(clap::ValueEnum)]
 pub enum Steer {
     /// By the hash of addresses and ports.
     #[default]
@@ -78,78 +82,83 @@ pub enum Steer {
 }
 
 /// Busy polling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Args)]
 pub struct BusyPoll {
     /// `SO_BUSY_POLL`: poll the device for this long before sleeping. **Unit** us.
+    #[arg(long = "busy-poll", value_name = "US", value_parser = microseconds, required = false)]
+    #[arg(
+        help = "Busy-poll the device for this many microseconds (or with a unit: 50us) before sleeping (SO_BUSY_POLL; with HTTP also the epoll sets)"
+    )]
     pub poll_us: u32,
     /// `SO_PREFER_BUSY_POLL`.
+    #[arg(long = "prefer-busy-poll", requires = "poll_us")]
+    #[arg(help = "Keep interrupts off during busy polling (SO_PREFER_BUSY_POLL)")]
     pub prefer: bool,
     /// `SO_BUSY_POLL_BUDGET` in packets.
+    #[arg(long = "busy-poll-budget", value_name = "N", requires = "poll_us")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    #[arg(help = "Packets per busy poll (SO_BUSY_POLL_BUDGET)")]
     pub budget_packets: Option<u32>,
 }
 
-/// What is asked for.
-#[derive(Clone, Debug)]
+/// What is asked for: the options of `rxpath serve udp`.
+#[derive(Clone, Debug, Args)]
 pub struct ServeOptions {
-    /// Address to bind.
+    /// Address to bind: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT; port 0 lets the kernel choose
+    #[allow(rustdoc::broken_intra_doc_links)] // `[v6]` is no link.
+    #[arg(value_parser = address)]
     pub addr: SocketAddr,
     /// The worker threads.
+    #[command(flatten)]
     pub threads: Threads,
-    /// Datagrams (with GRO: aggregates) per call; 1 = plain `recv`.
+    /// Datagrams per system call; 1 = plain recv
+    #[arg(long, value_name = "N", default_value = "64")]
     pub batch: usize,
-    /// Expected payload, to state the socket's capacity; buffers hold at least 2 KiB.
+    /// Largest expected payload; buffers hold at least 2 KiB
+    #[arg(long, value_name = "BYTES", default_value = "32", value_parser = size)]
     pub size: usize,
-    /// How threads share sockets.
+    /// How threads share sockets
+    #[arg(long, value_enum, default_value = "shared")]
     pub sockets: Sockets,
-    /// How the kernel picks the socket.
+    /// How the kernel picks a socket of the group
+    #[arg(long, value_enum, default_value = "hash")]
     pub steer: Steer,
-    /// `UDP_GRO`.
+    /// Read aggregates (UDP_GRO); their datagrams are counted individually
+    #[arg(long)]
     pub gro: bool,
     /// Busy polling.
+    #[command(flatten)]
     pub busy_poll: Option<BusyPoll>,
-    /// `sk_rcvbuf` to get; `None` = the kernel's default.
+    /// Receive buffer as the kernel accounts it; forced past rmem_max with CAP_NET_ADMIN
+    #[arg(long, value_name = "BYTES", value_parser = number::<Bytes>)]
     pub rcvbuf: Option<u64>,
-    /// Simulated work per datagram. **Unit** ns.
+    /// Simulated CPU work per packet, read or transaction in nanoseconds (or with a unit: 2us)
+    #[arg(long = "work", value_name = "NS", value_parser = nanoseconds, default_value = "0")]
+    #[arg(hide_default_value = true)]
     pub work_ns: u64,
     /// A stalling reader.
+    #[command(flatten)]
     pub stall: Option<ReaderStall>,
-    /// After a read that emptied the socket: sleep this long instead of being woken by the next datagram.
+    /// Sleep this long after emptying the socket, instead of waiting to be woken by each datagram
+    #[arg(long = "nap", value_name = "TIME", value_parser = number::<Nanos>)]
+    #[arg(conflicts_with_all = ["poll_us", "sleep_ns"])]
     pub nap_ns: Option<u64>,
-    /// Kernel receive stamps.
+    /// Measure the time from the kernel's receive timestamp to the read (SO_TIMESTAMPING), as quantiles
+    #[arg(long)]
     pub stamps: bool,
-    /// How datagrams get from the device to the program.
+    /// How datagrams get from the device to the program; xdp and xdp-drop take them past the stack and need
+    /// CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF
+    #[arg(long, value_enum, default_value = "socket")]
     pub engine: ServeEngine,
-    /// AF_XDP sockets.
-    pub xdp: XdpOptions,
-    /// Device of the XDP program; `None` = the one that has the address.
+    /// Device of xdp and xdp-drop (default: the one that has the address)
+    #[arg(long = "dev", value_name = "NAME")]
     pub device: Option<String>,
-    /// Clocks of senders on other hosts.
+    /// AF_XDP sockets.
+    #[command(flatten)]
+    pub xdp: XdpOptions,
+    /// Clock of a sender on another host: ID:AHEAD_NS:AT_NS:RATE_PPB:ERROR_NS
+    #[arg(long = "sender-clock", hide = true, value_name = "CLOCK")]
     pub sender_clocks: Vec<SenderClock>,
-}
-
-impl ServeOptions {
-    /// One thread, one socket, default everything.
-    pub fn new(addr: SocketAddr) -> Self {
-        Self {
-            addr,
-            threads: Threads::default(),
-            batch: 64,
-            size: 32,
-            sockets: Sockets::Shared,
-            steer: Steer::Hash,
-            gro: false,
-            busy_poll: None,
-            rcvbuf: None,
-            work_ns: 0,
-            stall: None,
-            nap_ns: None,
-            stamps: false,
-            engine: ServeEngine::Socket,
-            xdp: XdpOptions::default(),
-            device: None,
-            sender_clocks: Vec::new(),
-        }
-    }
 }
 
 /// What is in force.

@@ -1,19 +1,14 @@
 //! `rxpath load udp`: the options, and the result for people.
 
-use std::net::{IpAddr, SocketAddr};
-
-use rxpath_core::{Bytes, ItemCount, Rate};
-use rxpath_load::udp::load::options::{Engine, LoadOptions, Pacing};
+use rxpath_load::udp::load::options::{Engine, LoadOptions};
 use rxpath_load::udp::load::{Load, dry_loop_ns};
 use rxpath_load::udp::result::{Interval, LoadResult};
-use rxpath_load::udp::xdp::XdpOptions;
 use rxpath_load::workload::WorkloadHandle;
 
-use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndConditions, Shown, block, conduct};
 use crate::cmd::prelude::*;
 use crate::cmd::values::{cpu_time, quantiles};
-use crate::cmd::workload_args::{ThreadArgs, placed, xdp_text};
+use crate::cmd::workload_text::{placed, xdp_text};
 use crate::output::rates::{Rows, grouped};
 use crate::output::udp::udp_rows;
 
@@ -26,62 +21,11 @@ enum Corrupt {
 /// `rxpath load udp …`
 #[derive(Debug, clap::Args)]
 pub struct LoadUdp {
-    /// Destinations: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT
-    #[arg(required = true, value_parser = address)]
-    to: Vec<SocketAddr>,
     #[command(flatten)]
-    threads: ThreadArgs,
-    /// Payload size of a datagram
-    #[arg(long, value_name = "BYTES", default_value = "32")]
-    size: Bytes,
-    /// Datagrams per second over all threads (50k, 1.2Mpps), by an absolute schedule
-    #[arg(long, value_name = "RATE")]
-    rate: Option<Rate>,
-    /// Send as fast as possible, without a rate
-    #[arg(long, conflicts_with = "rate")]
-    flood: bool,
-    /// How to wait for the next scheduled send
-    #[arg(long, value_enum, default_value = "auto", requires = "rate")]
-    pacing: Pacing,
-    /// Stop after exactly this many datagrams
-    #[arg(long, value_name = "N")]
-    count: Option<ItemCount>,
-    /// Datagrams (with --gso: sends) per system call; 1 = plain send
-    #[arg(long, value_name = "N", default_value = "64")]
-    batch: usize,
-    /// Let the kernel split each send into N datagrams (UDP_SEGMENT); each send has exactly N
-    #[arg(long, value_name = "N")]
-    gso: Option<usize>,
-    /// Source ports per destination (default: one per thread)
-    #[arg(long, value_name = "N")]
-    flows: Option<usize>,
-    /// Local address to send from
-    #[arg(long, value_name = "IP")]
-    source: Option<IpAddr>,
-    /// First source port
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
-    source_port: Option<u16>,
-    /// Send buffer as the kernel accounts it (default: 2000 messages), forced with CAP_NET_ADMIN
-    #[arg(long, value_name = "BYTES")]
-    sndbuf: Option<Bytes>,
-    /// Do not connect the sockets
-    #[arg(long)]
-    unconnected: bool,
-    /// How datagrams get to the device; xdp and xdp-frames send whole frames past the stack and need CAP_NET_ADMIN,
-    /// CAP_NET_RAW and CAP_BPF
-    #[arg(long, value_enum, default_value = "socket")]
-    engine: Engine,
-    #[command(flatten)]
-    xdp: XdpOptions,
-    /// Let xdp and xdp-frames send to this address, which is not in a lab
-    #[arg(long, value_name = "IP", value_delimiter = ',')]
-    yes_send_to: Vec<IpAddr>,
+    options: LoadOptions,
     /// Send damaged datagrams through a raw socket
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "engine")]
     corrupt: Option<Corrupt>,
-    /// Number of the clock in the datagrams' headers
-    #[arg(long, hide = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    clock_id: Option<u16>,
     /// Print the loop's own cost per datagram, without system calls, and exit
     #[arg(long, hide = true)]
     dry_loop: bool,
@@ -92,45 +36,30 @@ pub struct LoadUdp {
 impl LoadUdp {
     /// Sends to the end.
     pub fn run(self) -> Outcome {
+        let options = self.options();
         if self.dry_loop {
-            let ns = dry_loop_ns(self.batch, self.gso.unwrap_or(1), 20);
+            let ns = dry_loop_ns(&options, 20);
             output::line(&format!("{ns:.2} ns per datagram"))?;
             return Ok(Exit::Done);
         }
-        if !(self.conduct.control || self.flood || self.rate.is_some() || self.count.is_some()) {
+        let has_bound = options.flood || options.rate_pps.is_some() || options.count.is_some();
+        if !(self.conduct.control || has_bound) {
             let what = "without --rate the sender would send as fast as it can: use --rate N, or --flood to allow that";
             return Err(
                 Failure::usage(what).hint("for example --rate 10k; --count N also sets a bound")
             );
         }
         // A sender ends by itself, exactly at its time.
-        conduct(Load::open(self.options()?), &self.conduct, EndConditions::default())
+        conduct(Load::open(options), &self.conduct, EndConditions::default())
     }
 
-    fn options(&self) -> Result<LoadOptions, Failure> {
-        Ok(LoadOptions {
-            to: self.to.clone(),
-            source: self.source,
-            source_port: self.source_port,
-            size: self.size.0 as usize,
-            threads: self.threads.threads()?,
-            flows: self.flows,
-            rate_pps: self.rate.map(|rate| rate.0),
-            pacing: self.pacing,
-            gso: self.gso,
-            batch: self.batch,
-            sndbuf: self.sndbuf.map(|bytes| bytes.0),
-            unconnected: self.unconnected,
-            engine: match self.corrupt {
-                Some(Corrupt::Checksum) => Engine::RawBadChecksum,
-                None => self.engine,
-            },
-            xdp: self.xdp,
-            permitted: self.yes_send_to.clone(),
-            count: self.count.map(|count| count.0),
-            clock_id: self.clock_id,
-            duration_ns: self.conduct.load_ns(self.count.is_some()),
-        })
+    fn options(&self) -> LoadOptions {
+        let mut options = self.options.clone();
+        if let Some(Corrupt::Checksum) = self.corrupt {
+            options.engine = Engine::RawBadChecksum;
+        }
+        options.duration_ns = self.conduct.load_ns(options.count.is_some());
+        options
     }
 }
 
@@ -209,7 +138,7 @@ mod tests {
 
     fn duration_ns(words: &[&str]) -> Option<u64> {
         let line = [&["udp", "127.0.0.1:9"], words].concat();
-        Line::try_parse_from(line).unwrap().load.options().unwrap().duration_ns
+        Line::try_parse_from(line).unwrap().load.options().duration_ns
     }
 
     #[test]

@@ -1,74 +1,27 @@
 //! `rxpath serve http`: the options, and the result for people.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
-use rxpath_core::plain_time::nanoseconds;
 use rxpath_core::{Bytes, CpuList, Nanos};
 use rxpath_load::http::serve::Serve;
-use rxpath_load::http::serve::options::{BusyPoll, Engine, ServeOptions, Sockets, Trigger};
+use rxpath_load::http::serve::options::ServeOptions;
 use rxpath_load::http::serve::result::{BusyPollResult, Interval, ServeResult, ThreadResult};
 use rxpath_load::workload::WorkloadHandle;
 
-use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
-use crate::cmd::values::{cpu_time, milliseconds, quantiles, value_name};
-use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, ThreadArgs, placed};
-use crate::exit::{Failure, Outcome};
+use crate::cmd::values::{cpu_time, quantiles, value_name};
+use crate::cmd::workload_text::placed;
+use crate::exit::Outcome;
 use crate::output::known;
 use crate::output::rates::{CounterDelta, Rows, grouped, rows};
 
 /// `rxpath serve http …`
 #[derive(Debug, clap::Args)]
 pub struct ServeHttp {
-    /// Address to listen on: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT; port 0 lets the kernel choose
-    #[arg(value_parser = address)]
-    addr: SocketAddr,
     #[command(flatten)]
-    threads: ThreadArgs,
-    /// How the threads do their I/O (default: uring where the kernel allows it; epoll with --trigger, --epoll-timeout or
-    /// busy polling)
-    #[arg(long, value_enum)]
-    engine: Option<Engine>,
-    /// Most events per wait
-    #[arg(long, value_name = "N", default_value = "1000")]
-    events: usize,
-    /// When epoll reports a connection (default: edge)
-    #[arg(long, value_enum)]
-    trigger: Option<Trigger>,
-    /// How threads share listeners
-    #[arg(long, value_enum, default_value = "shared")]
-    sockets: Sockets,
-    /// Longest wait in milliseconds (or with a unit: 10ms); 0 = busy polling: the threads never sleep (default: 1000)
-    #[arg(long, value_name = "MS", value_parser = milliseconds)]
-    epoll_timeout: Option<u16>,
-    #[command(flatten)]
-    poll: BusyPollArgs,
-    #[command(flatten)]
-    buffers: BufferArgs,
-    /// Simulated CPU work per request in nanoseconds (or with a unit: 2us)
-    #[arg(long, value_name = "NS", value_parser = nanoseconds)]
-    work: Option<Nanos>,
-    /// Body of the reply; the default gives a reply of 151 bytes in total
-    #[arg(long, value_name = "BYTES", default_value = "70")]
-    body: Bytes,
-    /// Longest request head; a longer one is answered with 431
-    #[arg(long, value_name = "BYTES", default_value = "16KiB")]
-    max_request: Bytes,
-    /// Longest request body; a longer one is answered with 413
-    #[arg(long, value_name = "BYTES", default_value = "1GiB")]
-    max_body: Bytes,
-    /// Most connections at a time (default: as many as there are file descriptors, up to a million)
-    #[arg(long, value_name = "N")]
-    max_connections: Option<u64>,
-    /// Close a connection after this long without a request, or if a request stays incomplete; 0s = never
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    idle_timeout: Nanos,
+    options: ServeOptions,
     #[command(flatten)]
     end: EndArgs,
-    /// Connections that can wait to be accepted (net.core.somaxconn caps it)
-    #[arg(long, value_name = "N", default_value = "4096")]
-    backlog: u32,
     #[command(flatten)]
     conduct: ConductArgs,
 }
@@ -76,33 +29,7 @@ pub struct ServeHttp {
 impl ServeHttp {
     /// Serves to the end.
     pub fn run(self) -> Outcome {
-        conduct(Serve::open(self.options()?), &self.conduct, self.conduct.ends(self.end))
-    }
-
-    fn options(&self) -> Result<ServeOptions, Failure> {
-        let busy_poll: Option<BusyPoll> = self.poll.into();
-        let is_about_epoll =
-            self.trigger.is_some() || self.epoll_timeout.is_some() || busy_poll.is_some();
-        let engine = || if is_about_epoll { Engine::Epoll } else { Engine::of_host() };
-        Ok(ServeOptions {
-            addr: self.addr,
-            threads: self.threads.threads()?,
-            engine: self.engine.unwrap_or_else(engine),
-            events: self.events,
-            trigger: self.trigger.unwrap_or_default(),
-            sockets: self.sockets,
-            timeout_ms: self.epoll_timeout.unwrap_or(1000),
-            busy_poll,
-            rcvbuf: self.buffers.rcvbuf.map(|bytes| bytes.0),
-            sndbuf: self.buffers.sndbuf.map(|bytes| bytes.0),
-            work_ns: self.work.unwrap_or_default().0,
-            body_bytes: self.body.0,
-            max_request_bytes: usize::try_from(self.max_request.0).unwrap_or(usize::MAX),
-            max_body_bytes: self.max_body.0,
-            max_connections: self.max_connections,
-            idle_timeout_ns: self.idle_timeout.0,
-            backlog: self.backlog,
-        })
+        conduct(Serve::open(self.options), &self.conduct, self.conduct.ends(self.end))
     }
 }
 

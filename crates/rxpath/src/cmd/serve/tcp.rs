@@ -1,53 +1,24 @@
 //! `rxpath serve tcp`: the options, and the result for people.
 
-use std::net::SocketAddr;
-
 use rxpath_core::Bytes;
 use rxpath_core::number::{grouped, si};
 use rxpath_load::tcp::result::{Interval, ServeResult};
 use rxpath_load::tcp::serve::Serve;
-use rxpath_load::tcp::serve::options::{ReceiveMethod, ServeOptions};
-use rxpath_load::tcp::socket::SocketOptions;
-use rxpath_load::udp::serve::options::Sockets;
+use rxpath_load::tcp::serve::options::ServeOptions;
 use rxpath_load::workload::WorkloadHandle;
 
-use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
 use crate::cmd::values::{cpu_time, value_name};
-use crate::cmd::workload_args::{BufferArgs, BusyPollArgs, SlowArgs, ThreadArgs, placed, stalls};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::cmd::workload_text::{placed, stalls};
+use crate::exit::{Exit, Outcome};
 use crate::output::rates::Rows;
 use crate::output::tcp::{connection_rows, kinds, socket_text, tcp_rows, tcp_text};
 
 /// `rxpath serve tcp …`
 #[derive(Debug, clap::Args)]
 pub struct ServeTcp {
-    /// Address to listen on: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT; port 0 lets the kernel choose
-    #[arg(value_parser = address)]
-    addr: SocketAddr,
     #[command(flatten)]
-    threads: ThreadArgs,
-    /// How threads share the listener
-    #[arg(long, value_enum, default_value = "shared")]
-    sockets: Sockets,
-    /// How the server takes bytes from the kernel
-    #[arg(long, value_enum, default_value = "read")]
-    receive: ReceiveMethod,
-    /// Buffer of a receive call
-    #[arg(long, value_name = "BYTES", default_value = "128KiB")]
-    buffer: Bytes,
-    /// Wake a stream's reader only when this much waits, or at the end (SO_RCVLOWAT): fewer wake-ups, a longer queue
-    #[arg(long, value_name = "BYTES")]
-    low_water: Option<Bytes>,
-    #[command(flatten)]
-    buffers: BufferArgs,
-    /// Congestion control of what this side sends (TCP_CONGESTION)
-    #[arg(long, value_name = "NAME")]
-    congestion: Option<String>,
-    #[command(flatten)]
-    poll: BusyPollArgs,
-    #[command(flatten)]
-    slow: SlowArgs,
+    options: ServeOptions,
     #[command(flatten)]
     end: EndArgs,
     #[command(flatten)]
@@ -57,27 +28,7 @@ pub struct ServeTcp {
 impl ServeTcp {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        conduct(Serve::open(self.options()?), &self.conduct, self.conduct.ends(self.end))
-    }
-
-    fn options(&self) -> Result<ServeOptions, Failure> {
-        Ok(ServeOptions {
-            addr: self.addr,
-            threads: self.threads.threads()?,
-            sockets: self.sockets,
-            buffer_bytes: self.buffer.0 as usize,
-            receive: self.receive,
-            low_water_bytes: self.low_water.map(|bytes| bytes.0),
-            socket: SocketOptions {
-                rcvbuf: self.buffers.rcvbuf.map(|bytes| bytes.0),
-                sndbuf: self.buffers.sndbuf.map(|bytes| bytes.0),
-                congestion: self.congestion.clone(),
-                busy_poll: self.poll.into(),
-                ..SocketOptions::default()
-            },
-            work_ns: self.slow.work_ns(),
-            stall: self.slow.stall(),
-        })
+        conduct(Serve::open(self.options), &self.conduct, self.conduct.ends(self.end))
     }
 }
 

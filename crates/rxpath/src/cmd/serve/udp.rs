@@ -1,75 +1,24 @@
 //! `rxpath serve udp`: the options, and the result for people.
 
-use std::net::SocketAddr;
-
-use rxpath_core::Bytes;
 use rxpath_load::udp::result::{Interval, ServeResult, XdpReceiveLedger};
-use rxpath_load::udp::sender_clock::SenderClock;
-use rxpath_load::udp::serve::options::{
-    ServeEngine, ServeOptions, ServeSettings, Sockets, Steer, XdpProgramSettings,
-};
+use rxpath_load::udp::serve::options::{ServeOptions, ServeSettings, XdpProgramSettings};
 use rxpath_load::udp::serve::{Serve, dry_loop_ns};
-use rxpath_load::udp::xdp::XdpOptions;
 use rxpath_load::workload::WorkloadHandle;
 
-use crate::cmd::address::address;
 use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
 use crate::cmd::prelude::*;
 use crate::cmd::values::{cpu_time, quantiles, value_name};
-use crate::cmd::workload_args::{BusyPollArgs, SlowArgs, ThreadArgs, placed, stalls, xdp_text};
+use crate::cmd::workload_text::{placed, stalls, xdp_text};
 use crate::output::rates::{Rows, grouped};
 use crate::output::udp::udp_rows;
 
 /// `rxpath serve udp …`
 #[derive(Debug, clap::Args)]
 pub struct ServeUdp {
-    /// Address to bind: IP:PORT, [v6]:PORT, [v6%IF]:PORT or HOST:PORT; port 0 lets the kernel choose
-    #[arg(value_parser = address)]
-    addr: SocketAddr,
     #[command(flatten)]
-    threads: ThreadArgs,
-    /// Datagrams per system call; 1 = plain recv
-    #[arg(long, value_name = "N", default_value = "64")]
-    batch: usize,
-    /// Largest expected payload; buffers hold at least 2 KiB
-    #[arg(long, value_name = "BYTES", default_value = "32")]
-    size: Bytes,
-    /// How threads share sockets
-    #[arg(long, value_enum, default_value = "shared")]
-    sockets: Sockets,
-    /// How the kernel picks a socket of the group
-    #[arg(long, value_enum, default_value = "hash")]
-    steer: Steer,
-    /// Read aggregates (UDP_GRO); their datagrams are counted individually
-    #[arg(long)]
-    gro: bool,
-    #[command(flatten)]
-    poll: BusyPollArgs,
-    /// Receive buffer as the kernel accounts it; forced past rmem_max with CAP_NET_ADMIN
-    #[arg(long, value_name = "BYTES")]
-    rcvbuf: Option<Bytes>,
-    #[command(flatten)]
-    slow: SlowArgs,
-    /// Sleep this long after emptying the socket, instead of waiting to be woken by each datagram
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["busy_poll", "sleep"])]
-    nap: Option<Nanos>,
-    /// Measure the time from the kernel's receive timestamp to the read (SO_TIMESTAMPING), as quantiles
-    #[arg(long)]
-    stamps: bool,
-    /// How datagrams get from the device to the program; xdp and xdp-drop take them past the stack and need
-    /// CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF
-    #[arg(long, value_enum, default_value = "socket")]
-    engine: ServeEngine,
-    /// Device of xdp and xdp-drop (default: the one that has the address)
-    #[arg(long, value_name = "NAME")]
-    dev: Option<String>,
-    #[command(flatten)]
-    xdp: XdpOptions,
+    options: ServeOptions,
     #[command(flatten)]
     end: EndArgs,
-    /// Clock of a sender on another host: ID:AHEAD_NS:AT_NS:RATE_PPB:ERROR_NS
-    #[arg(long, hide = true, value_name = "CLOCK")]
-    sender_clock: Vec<SenderClock>,
     /// Print the loop's own cost per datagram, without system calls, and exit
     #[arg(long, hide = true)]
     dry_loop: bool,
@@ -81,32 +30,10 @@ impl ServeUdp {
     /// Receives to the end.
     pub fn run(self) -> Outcome {
         if self.dry_loop {
-            output::line(&format!("{:.2} ns per datagram", dry_loop_ns(self.batch, 20)))?;
+            output::line(&format!("{:.2} ns per datagram", dry_loop_ns(self.options.batch, 20)))?;
             return Ok(Exit::Done);
         }
-        conduct(Serve::open(self.options()?), &self.conduct, self.conduct.ends(self.end))
-    }
-
-    fn options(&self) -> Result<ServeOptions, Failure> {
-        Ok(ServeOptions {
-            addr: self.addr,
-            threads: self.threads.threads()?,
-            batch: self.batch,
-            size: self.size.0 as usize,
-            sockets: self.sockets,
-            steer: self.steer,
-            gro: self.gro,
-            busy_poll: self.poll.into(),
-            rcvbuf: self.rcvbuf.map(|bytes| bytes.0),
-            work_ns: self.slow.work_ns(),
-            stall: self.slow.stall(),
-            nap_ns: self.nap.map(|nap| nap.0),
-            stamps: self.stamps,
-            engine: self.engine,
-            xdp: self.xdp,
-            device: self.dev.clone(),
-            sender_clocks: self.sender_clock.clone(),
-        })
+        conduct(Serve::open(self.options), &self.conduct, self.conduct.ends(self.end))
     }
 }
 

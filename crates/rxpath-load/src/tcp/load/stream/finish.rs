@@ -171,7 +171,7 @@ fn notice(stream: &StreamClient, result: &StreamResult, undrained: usize) -> Vec
             .cure("--send copy costs less here: it pins no pages and reads no completions"),
         );
     }
-    if let Some((most, least)) = uneven(result, stream.options.common.connections) {
+    if let Some((most, least)) = uneven(result, stream.options.common.connections()) {
         let text = format!("one connection moved {most} bytes, another {least}");
         warnings.push(Warning::new("uneven", text));
     }

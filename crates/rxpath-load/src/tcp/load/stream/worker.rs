@@ -50,7 +50,7 @@ pub(super) struct Report {
 /// Whether threads make blocking calls.
 pub(super) fn is_blocking(options: &StreamOptions) -> bool {
     options.direction != StreamDirection::Both
-        && options.common.connections == options.common.threads.count
+        && options.common.connections() == options.common.threads.count
 }
 
 /// Runs until the time or an order ends it.

@@ -35,7 +35,7 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
     let live = Arc::clone(&plan.live);
     let mut client_thread = ClientThread::new(start, &live[start.index]);
     tally.connections.set(plan.sockets.len() as u64);
-    let blocking = plan.slots == 1 && common.connections == common.threads.count;
+    let blocking = plan.slots == 1 && common.connections() == common.threads.count;
     let rate_tps = plan.options.rate_tps;
     let mut persistent =
         Persistent::new(&plan).map_err(|e| LoadError::io("prepare a thread", e))?;

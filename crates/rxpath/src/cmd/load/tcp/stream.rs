@@ -1,18 +1,16 @@
 //! `rxpath load tcp stream`: the options, and the result for people.
 
+use rxpath_core::Bytes;
 use rxpath_core::number::{grouped, si};
-use rxpath_core::{BitRate, Bytes};
-use rxpath_load::tcp::load::options::{StreamDirection, StreamOptions};
+use rxpath_load::tcp::load::options::StreamOptions;
 use rxpath_load::tcp::load::stream::StreamClient;
-use rxpath_load::tcp::preamble::SendMethod;
 use rxpath_load::tcp::result::{Direction, Interval, StreamResult};
-use rxpath_load::tcp::serve::options::ReceiveMethod;
 use rxpath_load::workload::WorkloadHandle;
 
-use crate::cmd::conduct::{EndArgs, Shown, block, conduct};
-use crate::cmd::load::tcp::{CommonArgs, checked, common_rows, exit};
+use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
+use crate::cmd::load::tcp::{checked, common_rows, exit};
 use crate::cmd::values::{cpu_time, value_name};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::output::rates::Rows;
 use crate::output::tcp::{connection_rows, kinds, tcp_rows, tcp_text};
 
@@ -20,50 +18,18 @@ use crate::output::tcp::{connection_rows, kinds, tcp_rows, tcp_text};
 #[derive(Debug, clap::Args)]
 pub struct LoadStream {
     #[command(flatten)]
-    common: CommonArgs,
-    /// Which direction the bytes go
-    #[arg(long, value_enum, default_value = "send")]
-    direction: StreamDirection,
-    /// How the sending side hands bytes to its kernel
-    #[arg(long, value_enum, default_value = "copy")]
-    send: SendMethod,
-    /// How this side takes bytes from the kernel (the server has its own --receive)
-    #[arg(long, value_enum, default_value = "read")]
-    receive: ReceiveMethod,
-    /// Payload bits per second over all connections (10Gbit, 500M), by an absolute schedule of whole buffers
-    #[arg(long, value_name = "RATE")]
-    bitrate: Option<BitRate>,
-    /// Pace each connection in the kernel, on both sides (SO_MAX_PACING_RATE, bits per second: 2.5Gbit)
-    #[arg(long, value_name = "RATE")]
-    pacing_rate: Option<BitRate>,
-    /// Send small segments at once (TCP_NODELAY), on both sides
-    #[arg(long)]
-    nodelay: bool,
-    /// Bytes in the send buffer that were not sent yet, at most (TCP_NOTSENT_LOWAT)
-    #[arg(long, value_name = "BYTES")]
-    notsent_lowat: Option<Bytes>,
+    options: StreamOptions,
+    #[command(flatten)]
+    conduct: ConductArgs,
 }
 
 impl LoadStream {
     /// Runs it.
-    pub fn run(self) -> Outcome {
-        let args = &self.common.conduct;
+    pub fn run(mut self) -> Outcome {
+        let args = &self.conduct;
+        self.options.common.duration_ns = args.duration.map(|duration| duration.0);
         // A blocked send does not see its time: the conductor does.
-        conduct(StreamClient::open(self.options()?), args, args.ends(EndArgs::default()))
-    }
-
-    fn options(&self) -> Result<StreamOptions, Failure> {
-        let mut common = self.common.common()?;
-        common.socket.pacing_bps = self.pacing_rate.map(|rate| rate.0);
-        common.socket.nodelay = self.nodelay;
-        common.socket.notsent_lowat_bytes = self.notsent_lowat.map(|bytes| bytes.0 as u32);
-        Ok(StreamOptions {
-            common,
-            direction: self.direction,
-            send: self.send,
-            receive: self.receive,
-            bitrate_bps: self.bitrate.map(|rate| rate.0),
-        })
+        conduct(StreamClient::open(self.options), args, args.ends(EndArgs::default()))
     }
 }
 

@@ -1,16 +1,15 @@
 //! `rxpath load tcp rr` and `rxpath load tcp crr`: the options, and the result for people.
 
-use rxpath_core::{Bytes, Rate};
 use rxpath_load::quantiles::Quantiles;
 use rxpath_load::tcp::load::options::{CloseBy, TransactionOptions};
-use rxpath_load::tcp::load::transactions::{ConnectRequestResponse, RequestResponse, Transactions};
+use rxpath_load::tcp::load::transactions::Transactions;
 use rxpath_load::tcp::result::{Interval, TransactionsResult};
 use rxpath_load::workload::WorkloadHandle;
 
-use crate::cmd::conduct::{EndArgs, Shown, block, conduct};
-use crate::cmd::load::tcp::{CommonArgs, checked, common_rows, exit};
+use crate::cmd::conduct::{ConductArgs, EndArgs, Shown, block, conduct};
+use crate::cmd::load::tcp::{checked, common_rows, exit};
 use crate::cmd::values::{cpu_time, value_name};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::output::rates::Rows;
 use crate::output::tcp::{connection_rows, kinds, tcp_rows, tcp_text};
 use rxpath_core::number::grouped;
@@ -19,16 +18,9 @@ use rxpath_core::number::grouped;
 #[derive(Debug, clap::Args)]
 pub struct LoadTransactions {
     #[command(flatten)]
-    common: CommonArgs,
-    /// Bytes of a request
-    #[arg(long, value_name = "BYTES", default_value = "1")]
-    request: Bytes,
-    /// Bytes of a response
-    #[arg(long, value_name = "BYTES", default_value = "1")]
-    response: Bytes,
-    /// Transactions per second over all connections (50k, 1.2M), by an absolute schedule; response times count from it
-    #[arg(long, value_name = "RATE")]
-    rate: Option<Rate>,
+    options: TransactionOptions,
+    #[command(flatten)]
+    conduct: ConductArgs,
 }
 
 /// `rxpath load tcp crr …`
@@ -44,30 +36,23 @@ pub struct LoadSingles {
 impl LoadTransactions {
     /// Runs it.
     pub fn run(self) -> Outcome {
-        let args = &self.common.conduct;
-        let options = self.options(CloseBy::Server)?;
-        // A blocked receive does not see its time: the conductor does.
-        conduct(RequestResponse::open(options), args, args.ends(EndArgs::default()))
+        self.run_as::<false>()
     }
 
-    fn options(&self, close_by: CloseBy) -> Result<TransactionOptions, Failure> {
-        let size = |bytes: Bytes| u32::try_from(bytes.0).unwrap_or(u32::MAX);
-        Ok(TransactionOptions {
-            common: self.common.common()?,
-            request_bytes: size(self.request),
-            response_bytes: size(self.response),
-            rate_tps: self.rate.map(|rate| rate.0),
-            close_by,
-        })
+    fn run_as<const SINGLE: bool>(mut self) -> Outcome {
+        let args = &self.conduct;
+        self.options.common.duration_ns = args.duration.map(|duration| duration.0);
+        // A blocked receive does not see its time: the conductor does.
+        let client = Transactions::<SINGLE>::open(self.options);
+        conduct(client, args, args.ends(EndArgs::default()))
     }
 }
 
 impl LoadSingles {
     /// Runs it.
-    pub fn run(self) -> Outcome {
-        let args = &self.transactions.common.conduct;
-        let options = self.transactions.options(self.close)?;
-        conduct(ConnectRequestResponse::open(options), args, args.ends(EndArgs::default()))
+    pub fn run(mut self) -> Outcome {
+        self.transactions.options.close_by = self.close;
+        self.transactions.run_as::<true>()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-use rxpath_load::zone;
+use crate::zone;
 
 /// The address that the text stands for. For a host name: the first address from the resolver.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(addr) = text.parse() {
         return Ok(addr);
     }
