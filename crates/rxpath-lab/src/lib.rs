@@ -15,6 +15,7 @@ pub mod scenario;
 pub mod search;
 pub mod selftest;
 mod shared;
+mod stoppable;
 pub mod testbed;
 pub mod trial;
 

@@ -1,8 +1,6 @@
 //! What makes a window worthless whatever it measured: a clock that was slewed in it or just before, an instant that was missed.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rxpath_core::{Warning, ntp};
@@ -10,6 +8,7 @@ use rxpath_host::Root;
 use rxpath_host::read::clock::ClockReading;
 
 use super::clock::DRIFT_PPM;
+use crate::stoppable::Stoppable;
 
 /// Time from reading to reading of the clock's pace.
 const EACH: Duration = Duration::from_millis(100);
@@ -139,46 +138,28 @@ fn farthest(readings: &[ClockReading], errors: f64) -> (f64, f64) {
 }
 
 /// Reads the pace of this host's clock from the order to start on, until the window begins.
-pub struct PaceReader {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Paces>>,
-}
+pub struct PaceReader(Stoppable<Paces>);
 
 impl PaceReader {
     /// With the first reading.
     pub fn start() -> Self {
-        let stop = Arc::<AtomicBool>::default();
-        let (until, mut paces) = (Arc::clone(&stop), Paces::begin());
-        let thread = std::thread::spawn(move || {
-            while !until.load(Ordering::Relaxed) {
+        let mut paces = Paces::begin();
+        Self(Stoppable::start(move |stop| {
+            while !stop.load(Ordering::Relaxed) {
                 std::thread::park_timeout(EACH);
                 paces.read();
             }
             paces
-        });
-        Self { stop, thread: Some(thread) }
+        }))
     }
 
     /// What it read, and the first reading of the window.
     pub fn into_window(mut self) -> Paces {
-        let mut paces = self.end().unwrap_or_else(Paces::begin);
+        let mut paces = self.0.end().unwrap_or_else(Paces::begin);
         // What was read before is of ramp and settle.
         paces.window = paces.readings.len();
         paces.read();
         paces
-    }
-
-    fn end(&mut self) -> Option<Paces> {
-        self.stop.store(true, Ordering::Relaxed);
-        let thread = self.thread.take()?;
-        thread.thread().unpark();
-        thread.join().ok()
-    }
-}
-
-impl Drop for PaceReader {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 

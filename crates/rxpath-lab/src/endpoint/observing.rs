@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rxpath_bpf::account::calibrate::IrqCalibration;
@@ -21,6 +20,7 @@ use super::window::HostWindow;
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
 use crate::scenario::spec::{Background, Observe};
+use crate::stoppable::Stoppable;
 use crate::trial::observers::{self, Observed, Observers, Observing};
 use crate::trial::phase;
 
@@ -69,9 +69,9 @@ pub struct HostObservers {
 }
 
 struct Running {
-    orders: Option<Sender<(u64, Order)>>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    /// Dropped first: without them the thread ends.
+    orders: Sender<(u64, Order)>,
+    thread: Stoppable<()>,
 }
 
 enum Order {
@@ -115,8 +115,8 @@ impl HostObservers {
     }
 
     fn order(&self, id: u64, order: Order) -> Result<(), LabError> {
-        let orders = self.running.as_ref().and_then(|running| running.orders.as_ref());
-        let taken = orders.is_some_and(|orders| orders.send((id, order)).is_ok());
+        let running = self.running.as_ref();
+        let taken = running.is_some_and(|running| running.orders.send((id, order)).is_ok());
         taken.then_some(()).ok_or_else(|| LabError::internal("nothing observes"))
     }
 }
@@ -128,16 +128,15 @@ impl Running {
         (outlet, victim): (&Arc<Outlet>, Arc<AtomicI32>),
     ) -> Self {
         let (orders, taken) = channel();
-        let stop = Arc::<AtomicBool>::default();
-        let (outlet, stopped) = (Arc::clone(outlet), Arc::clone(&stop));
-        let thread = std::thread::spawn(move || {
+        let outlet = Arc::clone(outlet);
+        let thread = Stoppable::start(move |stop| {
             let ObserveStart { observe, background, calibration, netns, sides } = start;
             let started = Observers::start(&observe, &background, calibration, netns);
             match started.map_err(LabError::from) {
                 Ok(observers) => {
                     outlet.answer(id, Ok(Value::Null));
                     let observers = Box::new(observers);
-                    let watch = Watch { observers, sides, stop: stopped, victim };
+                    let watch = Watch { observers, sides, stop: Arc::clone(stop), victim };
                     watch.follow(&taken, &outlet);
                 }
                 Err(error) => {
@@ -149,25 +148,13 @@ impl Running {
                 }
             }
         });
-        Self { orders: Some(orders), stop, thread: Some(thread) }
+        Self { orders, thread }
     }
 
     /// Ends a window that still lasts, and answers with what was watched over the whole trial.
-    fn end(mut self, id: u64) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(orders) = self.orders.take() {
-            let _ = orders.send((id, Order::End));
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.orders = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    fn end(self, id: u64) {
+        self.thread.stop();
+        let _ = self.orders.send((id, Order::End));
     }
 }
 

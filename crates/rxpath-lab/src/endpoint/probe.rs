@@ -7,7 +7,6 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rxpath_host::lab::probe::{ProbeSocket, ReceivedDatagram, connect_from, limit_hops};
@@ -20,6 +19,7 @@ use super::clock::{ClockPair, Exchange};
 use super::outlet::{Outlet, json};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
+use crate::stoppable::Stoppable;
 
 mod arrivals;
 mod connections;
@@ -112,12 +112,7 @@ pub struct SentProbes {
 
 /// The open port of an endpoint, if there is one.
 #[derive(Default)]
-pub struct HostProbes(Option<Listening>);
-
-struct Listening {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<HeardProbe>>,
-}
+pub struct HostProbes(Option<Stoppable<Vec<HeardProbe>>>);
 
 impl HostProbes {
     /// Does what is wanted; `None` if a thread answers later.
@@ -130,7 +125,7 @@ impl HostProbes {
         match ask {
             ProbeAsk::Listen { at, tcp, nonce, hops } => {
                 self.end();
-                self.0 = Some(Listening::start(at, (tcp, hops), nonce)?);
+                self.0 = Some(listen(at, (tcp, hops), nonce)?);
                 Ok(Some(Value::Null))
             }
             ProbeAsk::Heard => json(&self.end()).map(Some),
@@ -150,39 +145,30 @@ impl HostProbes {
     }
 
     fn end(&mut self) -> Vec<HeardProbe> {
-        let Some(listening) = self.0.take() else { return Vec::new() };
-        listening.stop.store(true, Ordering::Relaxed);
-        listening.thread.join().unwrap_or_default()
+        self.0.take().and_then(|mut listening| listening.end()).unwrap_or_default()
     }
 }
 
-impl Drop for HostProbes {
-    fn drop(&mut self) {
-        self.end();
+/// Answers probes in a thread.
+fn listen(
+    at: SocketAddr,
+    (tcp, hops): (bool, u8),
+    nonce: String,
+) -> Result<Stoppable<Vec<HeardProbe>>, LabError> {
+    let name = if tcp { "tcp" } else { "udp" };
+    let refused = |error| LabError::io(format!("open {name}/{} for probes", at.port()), error);
+    if tcp {
+        let listener = TcpListener::bind(at).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        limit_hops(&listener, at.is_ipv6(), hops).map_err(refused)?;
+        return Ok(Stoppable::start(move |stop| {
+            answer_connections(&listener, nonce.as_bytes(), stop)
+        }));
     }
-}
-
-impl Listening {
-    fn start(at: SocketAddr, (tcp, hops): (bool, u8), nonce: String) -> Result<Self, LabError> {
-        let name = if tcp { "tcp" } else { "udp" };
-        let refused = |error| LabError::io(format!("open {name}/{} for probes", at.port()), error);
-        let stop = Arc::<AtomicBool>::default();
-        let until = Arc::clone(&stop);
-        let thread = if tcp {
-            let listener = TcpListener::bind(at).map_err(refused)?;
-            listener.set_nonblocking(true).map_err(refused)?;
-            limit_hops(&listener, at.is_ipv6(), hops).map_err(refused)?;
-            std::thread::spawn(move || answer_connections(&listener, nonce.as_bytes(), &until))
-        } else {
-            let socket = ProbeSocket::bind(at).map_err(refused)?;
-            socket.limit(hops).map_err(refused)?;
-            let arrivals = ArrivalClock::start();
-            std::thread::spawn(move || {
-                answer_datagrams(&socket, nonce.as_bytes(), arrivals, &until)
-            })
-        };
-        Ok(Self { stop, thread })
-    }
+    let socket = ProbeSocket::bind(at).map_err(refused)?;
+    socket.limit(hops).map_err(refused)?;
+    let arrivals = ArrivalClock::start();
+    Ok(Stoppable::start(move |stop| answer_datagrams(&socket, nonce.as_bytes(), arrivals, stop)))
 }
 
 /// An answer begins with the secret and the size of what is answered.

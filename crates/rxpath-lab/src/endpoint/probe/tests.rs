@@ -40,7 +40,7 @@ fn answered_datagrams(ask: &ProbeSend) {
 #[test]
 fn datagrams_with_the_secret_are_answered_and_others_are_not() {
     let at = free("127.0.81.1", false);
-    let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
+    let mut probes = HostProbes(Some(listen(at, (false, 1), NONCE.into()).unwrap()));
     answered_datagrams(&ask(at, false, NONCE));
     let other = datagrams(&ask(at, false, "fedcba9876543210")).unwrap();
     assert_eq!(other.answered, Vec::<u32>::new());
@@ -56,7 +56,7 @@ fn datagrams_with_the_secret_are_answered_and_others_are_not() {
 #[test]
 fn clocks_are_compared_by_the_answers_to_datagrams() {
     let at = free("127.0.81.2", false);
-    let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
+    let mut probes = HostProbes(Some(listen(at, (false, 1), NONCE.into()).unwrap()));
     let twenty = ProbeSend { sizes: vec![0; 20], ..ask(at, false, NONCE) };
     // Late answers are left out, and a comparison has its limit of time.
     let mut tries = (0..TRIES).map(|_| exchanges(&twenty).unwrap());
@@ -134,7 +134,7 @@ fn an_end_that_reads_late_notes_when_the_datagram_came() {
 #[test]
 fn many_at_once_are_sent_without_a_wait() {
     let at = free("127.0.81.3", false);
-    let mut probes = HostProbes(Some(Listening::start(at, (false, 1), NONCE.into()).unwrap()));
+    let mut probes = HostProbes(Some(listen(at, (false, 1), NONCE.into()).unwrap()));
     let burst = ProbeSend { sizes: vec![64; 50], waits: false, ..ask(at, false, NONCE) };
     assert_eq!(datagrams(&burst).unwrap(), SentProbes::default());
     // Behind them in the queue of the same socket.
@@ -145,7 +145,7 @@ fn many_at_once_are_sent_without_a_wait() {
 #[test]
 fn a_connection_with_the_secret_is_answered_and_the_port_can_be_taken_at_once() {
     let at = free("127.0.81.4", true);
-    let mut probes = HostProbes(Some(Listening::start(at, (true, 1), NONCE.into()).unwrap()));
+    let mut probes = HostProbes(Some(listen(at, (true, 1), NONCE.into()).unwrap()));
     let asked = ask(at, true, NONCE);
     // A busy machine may be late.
     assert!((0..TRIES).any(|_| connection(&asked).answered == [64, 1_400]), "no answer");
@@ -155,7 +155,7 @@ fn a_connection_with_the_secret_is_answered_and_the_port_can_be_taken_at_once() 
     let nobody = connection(&ask(at, true, NONCE));
     assert!(nobody.refused.unwrap().contains("refused"));
     let taken = TcpListener::bind(at).unwrap();
-    let error = Listening::start(at, (true, 1), NONCE.into()).err().unwrap().to_string();
+    let error = listen(at, (true, 1), NONCE.into()).err().unwrap().to_string();
     assert!(error.starts_with(&format!("cannot open tcp/{} for probes: ", at.port())), "{error}");
     drop(taken);
 }
@@ -163,7 +163,7 @@ fn a_connection_with_the_secret_is_answered_and_the_port_can_be_taken_at_once() 
 #[test]
 fn connections_of_silent_strangers_do_not_hold_up_the_one_with_the_secret() {
     let at = free("127.0.81.5", true);
-    let mut probes = HostProbes(Some(Listening::start(at, (true, 1), NONCE.into()).unwrap()));
+    let mut probes = HostProbes(Some(listen(at, (true, 1), NONCE.into()).unwrap()));
     let is_answered = || {
         // More than are open at the same time.
         let strangers: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(at).unwrap()).collect();
@@ -179,7 +179,7 @@ fn connections_of_silent_strangers_do_not_hold_up_the_one_with_the_secret() {
 #[test]
 fn a_stranger_that_says_the_secret_slowly_or_says_another_one_is_not_answered() {
     let at = free("127.0.81.6", true);
-    let mut probes = HostProbes(Some(Listening::start(at, (true, 1), NONCE.into()).unwrap()));
+    let mut probes = HostProbes(Some(listen(at, (true, 1), NONCE.into()).unwrap()));
     let mut said = [0; 1];
     let mut wrong = TcpStream::connect(at).unwrap();
     wrong.write_all(&[b'x'; NONCE.len()]).unwrap();
