@@ -40,7 +40,7 @@ times="build: $(($(date +%s) - begun)) s
 group 'units and tests/it' "--test-threads=$(($(nproc) + 6))" "$@"
 # What counts packets runs in parallel, each test in namespaces and a /run of its own. What measures CPU time, or counts
 # what the whole machine does, runs alone.
-group 'tests/root, in parallel' '--skip alone:: --test-threads=6' --test root
+group 'tests/root, in parallel' '--skip alone:: --test-threads=8' --test root
 group 'tests/root, alone' 'alone:: --test-threads=1' --test root
 
 printf '%s' "$times$seconds"
