@@ -31,6 +31,7 @@ use rxpath_core::{Fact, IntoMap};
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::cgroup::GroupNames;
 use rxpath_host::read::only::Only;
+use rxpath_host::read::procfs::is_first_pid_namespace;
 use rxpath_host::read::snapshot::Reader;
 use rxpath_host::read::topology;
 use rxpath_host::{HostError, Root};
@@ -72,6 +73,8 @@ const NOT_JUDGED: &str = "tasks that pay, wrong ticks and waits for a socket's l
 #[derive(Debug)]
 pub struct LiveWatcher {
     root: Root,
+    /// Process ids of BPF are those of `/proc`.
+    sees_processes: bool,
     nodes: BTreeMap<u32, u32>,
     counters: Reader,
     diag: Netlink,
@@ -152,6 +155,7 @@ impl LiveWatcher {
         let begun = Begun::now(&mut counters, Ours::default());
         let links = Links::start(&begun.around);
         Ok(Self {
+            sees_processes: is_first_pid_namespace(&root),
             nodes: nodes(&root),
             first: begun.snapshot.clone(),
             number: 0,
@@ -246,7 +250,8 @@ impl LiveWatcher {
         let between = Between::marks(&self.begun.mark, &ended.mark, &self.begun.ours);
         let window_s = between.seconds().max(1e-3);
         let nobody = BTreeSet::new();
-        let readers = seen.as_ref().map_or(&nobody, |seen| &seen.readers);
+        let named = seen.as_ref().ok().filter(|_| self.sees_processes);
+        let readers = named.map_or(&nobody, |seen| &seen.readers);
         self.owners.learn(&self.root, &looks, readers);
         let window = Window {
             rates: Rates::new(&self.begun.snapshot, &ended.snapshot, window_s),
