@@ -69,6 +69,14 @@ fn a_whole_run_is_judged_without_a_warning() {
     }
 }
 
+/// The record has two trials of the A/A block in front of the six of `naive`.
+#[test]
+fn a_variant_is_judged_by_the_trials_of_its_medians() {
+    let (variants, _) = damaged("million-pps", |_| ());
+    let naive = variants.iter().find(|variant| variant["variant"] == "naive").unwrap();
+    assert_eq!(naive["trials_count"], 6, "{naive}");
+}
+
 #[test]
 fn a_run_that_is_cut_is_judged_as_far_as_it_goes_and_said_to_be_cut() {
     let (_, warnings) = damaged("partial", |_| ());

@@ -89,14 +89,12 @@ fn judged(path: &Path) -> Result<(Judged, Vec<Warning>), Failure> {
     Ok((Judged { run, problems, variants }, doubts(&reader)))
 }
 
-/// The verdict of most of a variant's trials; `None` if the diagnosis knows no trial of it.
+/// The verdict of most of a variant's trials that are in its medians; `None` if the diagnosis knows no trial of it.
 fn of_variant(manifest: &Manifest, name: &str) -> Option<JudgedVariant> {
-    let counts = manifest.trials.iter().filter(|trial| {
-        // Trials over TCP never had one: their evidence differs in kind.
-        trial.variant == name && trial.void.is_none() && trial.verdict.is_some()
-    });
+    // Trials over TCP never had one: their evidence differs in kind.
+    let counted = manifest.counted(name).into_iter().filter(|trial| trial.verdict.is_some());
     let judged: Vec<(&Trial, DiagnosisVerdict)> =
-        counts.map(|trial| (trial, diagnose(&trial.evidence))).collect();
+        counted.map(|trial| (trial, diagnose(&trial.evidence))).collect();
     let (verdict, agreement) = agreed(&judged, &manifest.main_metric)?;
     Some(JudgedVariant { variant: name.to_owned(), agreement, verdict })
 }
