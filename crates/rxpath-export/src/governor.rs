@@ -145,9 +145,12 @@ impl Governor {
         !self.windows.is_empty()
     }
 
-    /// Whether the budget has room for so much CPU time that comes once in five minutes. An unknown cost leaves none.
+    /// Whether the budget of the last five minutes has room for so much CPU time. Before the start nothing was spent; an unknown
+    /// cost leaves no room.
     pub fn has_room(&self, cpu_s: f64) -> bool {
-        self.knows_cost() && self.cost() + cpu_s / LONG_S <= self.budget
+        let known_s = self.windows.iter().map(|window| window.cost.window_s).sum::<f64>();
+        let spent_s = self.cost() * known_s.min(LONG_S);
+        self.knows_cost() && spent_s + cpu_s <= self.budget * LONG_S
     }
 
     /// A deep look took so much CPU time in the window that is over next. The probes pay for it within five minutes. It changes no
@@ -389,6 +392,18 @@ mod tests {
         assert!(governor.has_room(LONG_S * BUDGET) && !governor.has_room(1.01 * LONG_S * BUDGET));
         windows(&mut governor, 100, 0.01, 0.0);
         assert!(!governor.has_room(LONG_S * BUDGET), "{governor:?}");
+    }
+
+    #[test]
+    fn before_the_start_nothing_was_spent() {
+        let mut governor = Governor::new(BUDGET);
+        // A flood: twice the budget in the first 20 s, of which a fifteenth of the five minutes is over.
+        governor.window(WindowCost { window_s: 20.0, threads_s: 0.1, programs_s: 0.3 });
+        assert!(governor.has_room(0.1), "{governor:?}");
+        for _ in 0..8 {
+            governor.window(WindowCost { window_s: 20.0, threads_s: 0.1, programs_s: 0.3 });
+        }
+        assert!(!governor.has_room(0.1), "{governor:?}");
     }
 
     proptest! {
