@@ -25,7 +25,7 @@ pub(crate) fn size(text: &str) -> Result<usize, ParseUnitError> {
     number::<Bytes>(text).map(|bytes| bytes as usize)
 }
 
-/// A size that an `int` holds.
+/// A size that a socket option of 32 bits holds.
 pub(crate) fn small_size(text: &str) -> Result<u32, String> {
     let bytes = number::<Bytes>(text).map_err(|error| error.to_string())?;
     u32::try_from(bytes).map_err(|_| "under 4 GiB expected".into())

@@ -116,7 +116,7 @@ pub struct StreamOptions {
     #[arg(long)]
     pub nodelay: bool,
     /// Bytes in the send buffer that were not sent yet, at most (TCP_NOTSENT_LOWAT)
-    #[arg(long = "notsent-lowat", value_name = "BYTES", value_parser = message_size)]
+    #[arg(long = "notsent-lowat", value_name = "BYTES", value_parser = small_size)]
     pub notsent_lowat_bytes: Option<u32>,
 }
 
