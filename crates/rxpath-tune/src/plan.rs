@@ -267,11 +267,13 @@ fn from_json(text: &str) -> Result<Plan, serde_json::Error> {
         return serde_json::from_str(text);
     }
     // What `tune plan --json` prints: the plan, and what is expected of it, which nothing here needs.
-    let mut plan = whole["result"].take();
+    let Some(plan) = whole.get_mut("result") else {
+        return Err(serde::de::Error::missing_field("result"));
+    };
     if let Some(fields) = plan.as_object_mut() {
         fields.remove("predictions");
     }
-    serde_json::from_value(plan)
+    serde_json::from_value(plan.take())
 }
 
 fn toml_words(error: &toml::de::Error, text: &str) -> String {

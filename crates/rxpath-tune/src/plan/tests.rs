@@ -258,6 +258,9 @@ fn a_plan_is_read_as_it_was_printed() {
     printed["result"]["surprise"] = serde_json::json!(1);
     let error = Plan::parse(&printed.to_string(), "x").unwrap_err().to_string();
     assert!(error.contains("unknown field `surprise`"), "{error}");
+    printed.as_object_mut().unwrap().remove("result");
+    let error = Plan::parse(&printed.to_string(), "x").unwrap_err().to_string();
+    assert_eq!(error, "x: missing field `result`");
 }
 
 #[test]
