@@ -59,23 +59,37 @@ fn path(root: &Root, dev: &str) -> Option<String> {
     told.map(str::to_owned).or_else(|| path_id(dev, root))
 }
 
+/// The name of its driver.
+fn driver(root: &Root, dev: &str) -> Option<String> {
+    let driver = root.link(&format!("/sys/class/net/{dev}/device/driver")).ok()?;
+    Some(driver.file_name()?.to_str()?.to_owned())
+}
+
 /// Whether it is a synthetic NIC of Hyper-V. All of a machine have the same `ID_PATH`, that of VMBus: `acpi-VMBUS:00`.
 ///
 /// **Source** systemd: src/udev/udev-builtin-path_id.c, `builtin_path_id`, which has no branch for the subsystem `vmbus`.
 fn is_synthetic(root: &Root, dev: &str) -> bool {
-    let driver = root.link(&format!("/sys/class/net/{dev}/device/driver"));
-    driver.is_ok_and(|driver| driver.ends_with(NETVSC))
+    driver(root, dev).is_some_and(|driver| driver == NETVSC)
 }
 
 /// Driver of synthetic NICs.
 const NETVSC: &str = "hv_netvsc";
 
-/// The lines for the address. The virtual function below a synthetic NIC has the same address, and another driver.
+/// Whether it is the virtual function below a synthetic NIC, which is its master.
+fn is_below_synthetic(root: &Root, dev: &str) -> bool {
+    let master = root.link(&format!("/sys/class/net/{dev}/master"));
+    let master = master.ok().and_then(|master| Some(master.file_name()?.to_str()?.to_owned()));
+    master.is_some_and(|master| is_synthetic(root, &master))
+}
+
+/// The lines for the address. A synthetic NIC and the virtual function below it have the same address and other drivers.
 ///
-/// **Source** Linux: drivers/net/hyperv/netvsc_drv.c, `get_netvsc_byslot`.
+/// **Source** Linux: drivers/net/hyperv/netvsc_drv.c, `get_netvsc_byslot`, `netvsc_vf_join`.
 fn by_address(root: &Root, dev: &str) -> Option<String> {
     let line = format!("PermanentMACAddress={}", address(root, dev)?);
-    Some(if is_synthetic(root, dev) { format!("{line}\nDriver={NETVSC}") } else { line })
+    let is_shared = is_synthetic(root, dev) || is_below_synthetic(root, dev);
+    let driver = driver(root, dev).filter(|_| is_shared);
+    Some(driver.map_or(line.clone(), |driver| format!("{line}\nDriver={driver}")))
 }
 
 /// The address, where it is the hardware's own (`NET_ADDR_PERM`).
@@ -100,6 +114,7 @@ mod tests {
             ("ens3", "pci0000:00/0000:00:03.0/virtio2", 4, "3"),
             ("usb0", "pci0000:00/0000:00:14.0/usb1/1-1/1-1:1.0", 5, "0"),
             ("eth0", "LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/53557f8e", 6, "0"),
+            ("enP1s0", "pci0001:00/0001:00:02.0", 7, "0"),
         ] {
             let at = format!("devices/{place}/net/{dev}");
             symlink(format!("../../{at}"), net.join(dev)).unwrap();
@@ -109,9 +124,12 @@ mod tests {
             fs::write(at.join("addr_assign_type"), mac_type).unwrap();
             fs::write(at.join("address"), "52:54:00:00:00:01").unwrap();
         }
-        let device = net.join("eth0/device");
-        fs::create_dir(&device).unwrap();
-        symlink("../../../../bus/vmbus/drivers/hv_netvsc", device.join("driver")).unwrap();
+        for (dev, driver) in [("eth0", "vmbus/drivers/hv_netvsc"), ("enP1s0", "pci/drivers/mana")] {
+            let device = net.join(dev).join("device");
+            fs::create_dir(&device).unwrap();
+            symlink(format!("../../../../bus/{driver}"), device.join("driver")).unwrap();
+        }
+        symlink("../../eth0", net.join("enP1s0/master")).unwrap();
         let udev = dir.path().join("run/udev/data");
         fs::create_dir_all(&udev).unwrap();
         fs::write(udev.join("n5"), "E:ID_PATH=pci-0000:00:14.0-usb-0:1:1.0\n").unwrap();
@@ -142,5 +160,13 @@ mod tests {
             let line = Matching::of(&root, by, ["eth0"]).line("eth0").0;
             assert_eq!(line, "PermanentMACAddress=52:54:00:00:00:01\nDriver=hv_netvsc", "{by:?}");
         }
+    }
+
+    #[test]
+    fn the_function_below_a_synthetic_nic_is_not_matched_by_their_address_alone() {
+        let (_dir, root) = tree();
+        let line = |by| Matching::of(&root, by, ["enP1s0"]).line("enP1s0").0;
+        assert_eq!(line(MatchBy::Path), "Path=pci-0001:00:02.0");
+        assert_eq!(line(MatchBy::Mac), "PermanentMACAddress=52:54:00:00:00:01\nDriver=mana");
     }
 }
