@@ -140,6 +140,26 @@ mod tests {
         assert_eq!((of("in-force"), of("unreadable")), (None, None));
     }
 
+    /// A list that cannot be read as a whole would refuse each experiment on that host.
+    #[test]
+    fn a_list_is_read_with_settings_of_every_outcome() {
+        let text = r#"{"schema":"rxpath/tune-status/1.0","settings":{"all":true},"warnings":[],"result":[
+            {"journal":3,"state":"orphaned","pid":7,"being_undone":false,"settings":[
+                {"set":"eth0/rings","before":"rx=256","asked":"rx=1001","after":"rx=1008","outcome":"rounded"},
+                {"set":"irq/24","before":null,"asked":"0-1","after":null,"outcome":"refused","why":"no"},
+                {"set":"/proc/sys/net/ipv4/conf/eth0.1/rp_filter","before":"1","asked":"2","after":"2",
+                    "outcome":"pending","until":"later"},
+                {"set":"net.core.rmem_max","before":"1","asked":"2","outcome":"not-known"},
+                {"set":"net.core.rmem_max","before":null,"asked":"2","outcome":"never-reached"},
+                {"set":"net.core.rmem_max","before":"1","asked":"2","outcome":"undone"}]},
+            {"journal":4,"state":"elsewhere","place":"an earlier boot","settings":[]},
+            {"journal":5,"state":"finished","settings":[]}]}"#;
+        let read: Printed<Vec<JournalStatus>> = serde_json::from_str(text).unwrap();
+        let [orphaned, elsewhere, finished] = &read.result[..] else { panic!("{read:?}") };
+        assert!(orphaned.is_orphaned() && !elsewhere.is_orphaned() && !finished.is_orphaned());
+        assert_eq!(orphaned.settings.len(), 6);
+    }
+
     #[test]
     fn journals_that_only_root_reads_are_counted_and_not_taken_for_changes() {
         let of = |journal, standing| JournalStatus { journal, standing, settings: Vec::new() };
