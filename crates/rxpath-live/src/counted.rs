@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::PathSide;
+use rxpath_host::read::counter::Width;
 use rxpath_host::read::netlink::netfilter::Conntrack;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{ConntrackUse, CpuPackets};
@@ -33,9 +34,34 @@ pub fn packets_by_cpu(moved: &Moved) -> Vec<CpuPackets> {
 /// What connection tracking did between two readings.
 pub fn conntrack(before: &Conntrack, after: &Conntrack) -> ConntrackUse {
     ConntrackUse {
-        drops_packets: after.drop_total.saturating_sub(before.drop_total),
-        early_drops_count: after.early_drop_total.saturating_sub(before.early_drop_total),
+        drops_packets: summed(before.drop_total, after.drop_total),
+        early_drops_count: summed(before.early_drop_total, after.early_drop_total),
         entries_count: after.entries_count,
         entries_max: after.entries_max,
+    }
+}
+
+/// How far a sum over CPUs moved whose parts wrap at 32 bits each; 0 where it was reset (net/netfilter/nf_conntrack_core.c,
+/// `struct ip_conntrack_stat`).
+fn summed(before: u64, after: u64) -> u64 {
+    let low = |sum: u64| u64::from(sum as u32);
+    Width::U32.step(low(before), low(after)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrap_on_one_cpu_hides_no_drops_of_connection_tracking() {
+        let dropped = |before, after| {
+            let of = |drop_total| Conntrack { drop_total, ..Conntrack::default() };
+            conntrack(&of(before), &of(after)).drops_packets
+        };
+        assert_eq!(dropped(7, 12), 5);
+        // Two CPUs: one had 2^32 - 10 and has 90, the other stands at 1000.
+        assert_eq!(dropped((1 << 32) - 10 + 1000, 90 + 1000), 100);
+        // The module was loaded again.
+        assert_eq!(dropped(5_000, 3), 0);
     }
 }
