@@ -37,7 +37,10 @@ fn one_flow_fills_one_bucket_and_many_flows_fill_most() {
         (0..50).for_each(|_| send(&one));
         since(&before).buckets.iter().any(|packets| *packets >= WANTED)
     });
-    assert!(since(&before).received >= WANTED);
+    let seen = since(&before);
+    let (most, all) = (seen.buckets.iter().max().unwrap(), seen.buckets.iter().sum::<u64>());
+    // Sent for long enough, any packets fill some bucket. The rest is traffic of others on this CPU.
+    assert!(seen.received >= WANTED && 2 * most > all, "{seen:?}");
     let before = of_cpu();
     until("those of many flows are in most", || {
         many.chunks(50).for_each(send);
