@@ -17,6 +17,8 @@ const UDP: u32 = nix::libc::IPPROTO_UDP as u32;
 #[derive(Debug, Default)]
 pub(super) struct Latency {
     before: Vec<StageTimes>,
+    /// When the last latency of the reading before that one ended.
+    older_ns: u64,
     sums: BTreeMap<String, StageLatency>,
 }
 
@@ -26,10 +28,11 @@ impl Latency {
         std::mem::take(&mut self.sums)
     }
 
-    /// Ports of UDP in this network namespace, each with a process that was seen to read there: `/proc` may not show who has its
-    /// sockets open.
+    /// Ports of UDP in this network namespace, each with a process that was seen to read there since the reading before: `/proc`
+    /// may not show who has its sockets open. Who read there earlier may have ended, and its number and port may be another's.
     pub(super) fn readers(&self) -> BTreeSet<(u16, i32)> {
-        network_namespace().map_or_else(|_| BTreeSet::new(), |own| readers(&self.before, own))
+        let here = |own| readers(&self.before, own, self.older_ns);
+        network_namespace().map_or_else(|_| BTreeSet::new(), here)
     }
 
     /// What was measured since the last reading.
@@ -48,17 +51,25 @@ impl Latency {
             sum.histogram_ns.add(&histogram);
             sum.sum_s += sum_s(stage) - before.map_or(0.0, sum_s);
         }
+        self.older_ns = last_ns(&self.before);
         self.before = now;
         Ok(rows)
     }
 }
 
-fn readers(stages: &[StageTimes], netns: u64) -> BTreeSet<(u16, i32)> {
+/// When the last of all ended.
+fn last_ns(stages: &[StageTimes]) -> u64 {
+    let all = stages.iter().flat_map(|stage| &stage.outliers);
+    all.map(|one| one.t_ns).max().unwrap_or(0)
+}
+
+/// Ports and processes of the reads after that time.
+fn readers(stages: &[StageTimes], netns: u64, after_ns: u64) -> BTreeSet<(u16, i32)> {
     let reads = stages.iter().filter(|stage| stage.stage == StageName::SocketToRead);
+    let reads = reads.flat_map(|stage| &stage.outliers).filter(|read| read.t_ns > after_ns);
     let is_own =
         |read: &&Outlier| u64::from(read.netns) == netns && read.protocol == UDP && read.pid > 0;
-    let own = reads.flat_map(|stage| &stage.outliers).filter(is_own);
-    own.map(|read| (read.port, read.pid)).collect()
+    reads.filter(is_own).map(|read| (read.port, read.pid)).collect()
 }
 
 #[cfg(test)]
@@ -66,8 +77,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_reads_a_port_is_known_of_udp_in_this_namespace() {
+    fn who_reads_a_port_is_known_of_udp_in_this_namespace_since_the_reading_before() {
         let read = |port, netns, protocol, pid| Outlier {
+            t_ns: 5,
             port,
             netns,
             protocol,
@@ -76,6 +88,7 @@ mod tests {
         };
         let of = |stage, outliers| StageTimes { stage, outliers, ..StageTimes::default() };
         let reads = vec![
+            Outlier { t_ns: 4, ..read(53, 7, UDP, 811) },
             read(53, 7, UDP, 812),
             read(53, 7, UDP, 812),
             read(54, 8, UDP, 813),
@@ -86,6 +99,8 @@ mod tests {
         let interrupted = vec![read(53, 7, UDP, 99)];
         let stages =
             [of(StageName::ReceiveToSocket, interrupted), of(StageName::SocketToRead, reads)];
-        assert_eq!(readers(&stages, 7), [(53, 812)].into());
+        assert_eq!(readers(&stages, 7, 4), [(53, 812)].into());
+        assert_eq!(readers(&stages, 7, 0), [(53, 811), (53, 812)].into());
+        assert_eq!(readers(&stages, 7, last_ns(&stages)), BTreeSet::new());
     }
 }
