@@ -21,6 +21,8 @@ const THREADS: u32 = 400;
 #[derive(Debug, Default)]
 pub struct Owners {
     by_inode: BTreeMap<u32, BTreeSet<i32>>,
+    /// Sockets whose owners are known by reads alone.
+    by_reads: BTreeSet<u32>,
     processes: BTreeMap<i32, Process>,
     /// Processes whose threads are measured, in order.
     measured: Vec<i32>,
@@ -58,8 +60,12 @@ impl Owners {
     /// that was seen to read there.
     pub fn learn(&mut self, root: &Root, looks: &SocketSamples, readers: &BTreeSet<(u16, i32)>) {
         self.by_inode.retain(|inode, _| looks.has(*inode));
+        self.by_reads.retain(|inode| looks.has(*inode));
         self.windows += 1;
         let again = self.windows.is_multiple_of(AGAIN);
+        if again {
+            self.forget_ended(root);
+        }
         let unknown = |inode: &u32| match self.by_inode.get(inode) {
             None => true,
             Some(owners) => again && owners.is_empty(),
@@ -74,18 +80,32 @@ impl Owners {
         self.choose(looks);
     }
 
-    /// Of sockets that no process shows those are the owners that read at their port.
+    /// Of sockets that no process shows those are the owners that read at their port: each that was seen to, as a window
+    /// samples but a few reads, and several processes may share a port.
     fn add_readers(&mut self, root: &Root, looks: &SocketSamples, readers: &BTreeSet<(u16, i32)>) {
         for (inode, port) in looks.shown_of_udp() {
-            let Some(owners) = self.by_inode.get_mut(&inode).filter(|owners| owners.is_empty())
-            else {
+            let Some(owners) = self.by_inode.get_mut(&inode) else { continue };
+            if !owners.is_empty() && !self.by_reads.contains(&inode) {
                 continue;
-            };
+            }
             for (_, pid) in readers.range((port, 0)..=(port, i32::MAX)) {
+                if owners.contains(pid) {
+                    continue;
+                }
                 // It may have ended since.
                 let Ok(task) = task::read(root, *pid, None) else { continue };
                 self.processes.insert(*pid, Process { name: task.comm, threads: task.threads });
                 owners.insert(*pid);
+                self.by_reads.insert(inode);
+            }
+        }
+    }
+
+    /// Processes that have ended read nothing more at a socket that others have open still.
+    fn forget_ended(&mut self, root: &Root) {
+        for inode in &self.by_reads {
+            if let Some(owners) = self.by_inode.get_mut(inode) {
+                owners.retain(|pid| task::read(root, *pid, None).is_ok());
             }
         }
     }
@@ -103,6 +123,7 @@ impl Owners {
                     )
                 });
             }
+            self.by_reads.remove(&inode);
             self.by_inode.insert(inode, owners);
         }
         let held: BTreeSet<i32> = self.by_inode.values().flatten().copied().collect();
@@ -229,5 +250,18 @@ mod tests {
         assert_eq!(owners.by_inode[&u32::MAX], [own].into());
         assert_eq!(owners.by_inode[&(u32::MAX - 1)], [1].into(), "it is known");
         assert!(owners.pids().contains(&own));
+        // Another process reads there in a later window.
+        owners.learn(&Root::host(), &looks, &[(0, 1)].into());
+        assert_eq!(owners.by_inode[&u32::MAX], [1, own].into());
+        owners.learn(&Root::host(), &looks, &[(0, own)].into());
+        assert_eq!(owners.by_inode[&(u32::MAX - 1)], [1].into(), "it is known");
+        // A process has ended.
+        owners.by_inode.insert(u32::MAX, [own, i32::MAX].into());
+        owners.windows = AGAIN - 1;
+        owners.learn(&Root::host(), &looks, &BTreeSet::new());
+        assert_eq!(owners.by_inode[&u32::MAX], [own].into());
+        // The inode may be another socket's later.
+        owners.learn(&Root::host(), &SocketSamples::of_drops(&[]), &BTreeSet::new());
+        assert!(owners.by_reads.is_empty());
     }
 }
