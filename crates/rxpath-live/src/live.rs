@@ -167,7 +167,13 @@ pub(crate) fn watch_with(
     owners.extend(looks.owners_since(&around[1].listening(), &inodes));
     owners.extend(readers::of_closed(&between, &looks.sockets, &owners, reads.as_ref()));
     let waiters = readers::waiters(&between, &looks.sockets, &owners, reads.as_ref());
-    let unseen = unseen(&mut Unseen::default(), around, reasons.is_some());
+    let nameless = reasons.as_ref().map(|rows| {
+        reasoned::nameless(rows.iter().map(|row| {
+            let DropReason { reason, place, device, .. } = row;
+            [reason, place, device].map(String::as_str)
+        }))
+    });
+    let unseen = unseen(&mut Unseen::default(), around, nameless.as_ref());
     let sockets = &looks.sockets;
     let read = Read {
         between: &between,
@@ -378,10 +384,14 @@ fn unread(read: &Read<'_>, carried: &devices::Carried) -> Vec<String> {
     all.chain(refused).chain(places::waiting_fragments(read.moved)).collect()
 }
 
-/// Places of loss that no counter here has, as far as the devices at both ends tell.
-pub(crate) fn unseen(known: &mut Unseen, around: [&Around; 2], reasons: bool) -> Vec<String> {
+/// Places of loss that no counter here has, as far as the devices at both ends tell; `nameless` as in [`Unseen::between`].
+pub(crate) fn unseen(
+    known: &mut Unseen,
+    around: [&Around; 2],
+    nameless: Option<&BTreeSet<String>>,
+) -> Vec<String> {
     match around.map(|around| around.links.as_ref()) {
-        [Ok(before), Ok(now)] => known.between(before, now, reasons),
+        [Ok(before), Ok(now)] => known.between(before, now, nameless),
         [Err(why), _] | [_, Err(why)] => {
             vec![format!("what the rings of devices and hooks in front of IP drop: {why}")]
         }

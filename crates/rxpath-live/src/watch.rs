@@ -245,8 +245,8 @@ impl LiveWatcher {
         let ended = Begun::now(&mut self.counters, self.begun.ours.clone());
         let links = self.links.until(&ended.around);
         let around = [&self.begun.around, &ended.around];
-        let reasons = seen.as_ref().is_ok_and(|seen| !seen.gaps.contains_key("drops by reason"));
-        let unseen = live::unseen(&mut self.unseen, around, reasons);
+        let nameless = seen.as_ref().ok().and_then(reasoned::nameless);
+        let unseen = live::unseen(&mut self.unseen, around, nameless.as_ref());
         let between = Between::marks(&self.begun.mark, &ended.mark, &self.begun.ours);
         let window_s = between.seconds().max(1e-3);
         let nobody = BTreeSet::new();

@@ -1,8 +1,9 @@
 //! Losses that the kernel gave a reason for and that no counter of IP's or UDP's has: tc, XDP and bridge filters, routing,
 //! and whatever a later kernel names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use rxpath_bpf::names::UNNAMED;
 use rxpath_record::evidence::AnyProtocol;
 use rxpath_record::ledger::{Drop, DropReason, Place, Reasoned};
 
@@ -120,6 +121,12 @@ fn meaning(row: &DropReason) -> Meaning {
         "PKT_TOO_BIG" if ["ip_forward", "ip6_forward"].contains(&function(row)) => Meaning::Counted,
         reason => of_reason(reason),
     }
+}
+
+/// Of rows with reason, place and device: the devices with drops of which nothing is known, no reason and no function.
+pub(crate) fn nameless<'a>(rows: impl Iterator<Item = [&'a str; 3]>) -> BTreeSet<String> {
+    let unknown = rows.filter(|[reason, place, _]| *reason == "NOT_SPECIFIED" && *place == UNNAMED);
+    unknown.map(|[.., device]| device.to_owned()).collect()
 }
 
 /// The place of a loss of the receive path that no counter which is read has.
@@ -279,6 +286,17 @@ mod tests {
     fn a_frame_that_is_too_long_is_counted_by_ip_only_where_it_is_forwarded() {
         assert!(told(&[row("PKT_TOO_BIG", "ip_forward+0x2c0", "eth0", 9)], 9, 0).is_empty());
         assert_eq!(told(&[row("PKT_TOO_BIG", "veth_xmit+0x1", "eth0", 9)], 9, 0).len(), 1);
+    }
+
+    #[test]
+    fn devices_with_drops_of_which_nothing_is_known_are_named() {
+        let rows = [
+            ["NOT_SPECIFIED", UNNAMED, "veth8"],
+            ["SOCKET_RCVBUFF", UNNAMED, "eth0"],
+            ["NOT_SPECIFIED", "veth_xmit+0x1", "veth9"],
+        ];
+        assert_eq!(nameless(rows.into_iter()), ["veth8".to_owned()].into());
+        assert!(told(&[row("NOT_SPECIFIED", UNNAMED, "veth8", 9)], 9, 0).is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! What there is changes seldom, and looking for it costs requests for each device: who watches all the time asks again
 //! now and then, and at once when a device came, went, or was set up or down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::IntoMap;
 use rxpath_host::Root;
@@ -28,31 +28,38 @@ pub(crate) struct Unseen {
 }
 
 impl Unseen {
-    /// What may have been lost unseen between `before` and `now`; `reasons` when the kernel's drop reasons are watched.
+    /// What may have been lost unseen between `before` and `now`; `nameless` when the kernel's drop reasons are watched: devices
+    /// with drops in functions that have no name here.
     pub(crate) fn between(
         &mut self,
         before: &[NetworkLink],
         now: &[NetworkLink],
-        reasons: bool,
+        nameless: Option<&BTreeSet<String>>,
     ) -> Vec<String> {
         let devices = now.iter().map(|link| (link.index, link.is_up())).into_map();
         if self.left == 0 || devices != self.devices {
-            self.hooks = hooks::unseen(&Root::host(), now, reasons);
+            self.hooks = hooks::unseen(&Root::host(), now, nameless.is_some());
             self.polled = polled(now);
             (self.devices, self.left) = (devices, WINDOWS);
         }
         self.left -= 1;
-        let rings = if reasons { None } else { self.rings(before, now) };
+        let rings = self.rings(before, now, nameless);
         rings.into_iter().chain(self.hooks.iter().cloned()).collect()
     }
 
     /// Rings of veth pairs that are polled: what a full one drops is counted at the other end, as `tx.dropped`. The kernel's drop
-    /// reasons have it here.
-    fn rings(&self, before: &[NetworkLink], now: &[NetworkLink]) -> Option<String> {
+    /// reasons have it here, by the function that drops it: there is no reason.
+    fn rings(
+        &self,
+        before: &[NetworkLink],
+        now: &[NetworkLink],
+        nameless: Option<&BTreeSet<String>>,
+    ) -> Option<String> {
         let old: BTreeMap<u32, Option<u64>> =
             before.iter().map(|link| (link.index, link.stat("rx.packets"))).into_map();
         let took = |link: &&NetworkLink| {
             self.polled.contains(&link.index)
+                && nameless.is_none_or(|devices| devices.contains(&link.name))
                 && old.get(&link.index).is_some_and(|was| *was != link.stat("rx.packets"))
         };
         let names = hooks::joined(now.iter().filter(took))?;
@@ -95,26 +102,31 @@ mod tests {
             ..Unseen::default()
         };
         let at = |received| vec![veth(8, received), veth(9, received)];
-        let said = unseen.between(&at(1), &at(2), false);
+        let said = unseen.between(&at(1), &at(2), None);
         assert!(
             matches!(said.as_slice(), [one] if one.starts_with("what the ring of veth8 drops")),
             "{said:?}"
         );
-        assert!(unseen.between(&at(2), &at(2), false).is_empty());
-        assert!(unseen.between(&at(2), &at(3), true).is_empty(), "reasons tell of it");
+        assert!(unseen.between(&at(2), &at(2), None).is_empty());
+        let of = |device: &str| BTreeSet::from([device.to_owned()]);
+        let told = unseen.between(&at(2), &at(3), Some(&of("veth9")));
+        assert!(told.is_empty(), "reasons tell of it: {told:?}");
         assert_eq!(unseen.left, 0);
+        unseen.left = 1;
+        assert_eq!(unseen.between(&at(1), &at(2), Some(&of("veth8"))), said);
     }
 
     #[test]
     fn it_is_asked_again_after_a_while_and_when_a_device_comes() {
         let mut unseen = Unseen { hooks: vec!["made up".into()], left: 1, ..Unseen::default() };
-        assert_eq!(unseen.between(&[], &[], true), ["made up"]);
+        let none = BTreeSet::new();
+        assert_eq!(unseen.between(&[], &[], Some(&none)), ["made up"]);
         let made_up = "made up".to_owned();
-        assert!(!unseen.between(&[], &[], true).contains(&made_up));
+        assert!(!unseen.between(&[], &[], Some(&none)).contains(&made_up));
         assert_eq!(unseen.left, WINDOWS - 1);
         unseen.hooks = vec![made_up.clone()];
         let there =
             [NetworkLink { index: 4_000_000, name: "none".into(), ..NetworkLink::default() }];
-        assert!(!unseen.between(&[], &there, true).contains(&made_up));
+        assert!(!unseen.between(&[], &there, Some(&none)).contains(&made_up));
     }
 }

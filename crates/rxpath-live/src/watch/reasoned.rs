@@ -3,7 +3,7 @@
 //! Only drops of this network namespace, whose rates the stages have. The tracepoint is sampled where drops are many: its
 //! rates are those of its newest sample.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_bpf::drops::SkbDrop;
 use rxpath_core::number::si;
@@ -12,8 +12,8 @@ use rxpath_host::read::identity::network_namespace;
 use rxpath_record::evidence::{AnyProtocol, WindowEvidence};
 use rxpath_record::ledger::{DropReason, Place};
 
-use super::Window;
-use crate::live::reasoned::{NETFILTER_DROP, losses, place};
+use super::{Seen, Window};
+use crate::live::reasoned::{self, NETFILTER_DROP, losses, place};
 use crate::live::{RECEIVED, UDP_REASONS, XDP_DROPS};
 
 /// The counters and the reasons are not of the same moments: below this share more or less is none.
@@ -35,12 +35,29 @@ pub(super) fn watched(window: &Window<'_>) -> bool {
     window.seen.is_ok_and(|seen| !seen.gaps.contains_key("drops by reason"))
 }
 
-/// This namespace's drops, and how many a second.
+/// Devices of this namespace with drops of which nothing is known; `None` where the kernel's reasons are not watched.
+pub(super) fn nameless(seen: &Seen) -> Option<BTreeSet<String>> {
+    if seen.gaps.contains_key("drops by reason") {
+        return None;
+    }
+    let rows = of_this_namespace(seen).filter(|drop| drop.packets > 0).map(|drop| {
+        let device = drop.dev.as_deref().unwrap_or_default();
+        [drop.reason.as_str(), drop.place.as_str(), device]
+    });
+    Some(reasoned::nameless(rows))
+}
+
+/// The drops of this namespace.
+fn of_this_namespace(seen: &Seen) -> impl Iterator<Item = &SkbDrop> {
+    let own = network_namespace().ok();
+    let drops = seen.drops.iter().map(|(drop, _)| drop);
+    drops.filter(move |drop| own == Some(u64::from(drop.netns)))
+}
+
+/// The same, and how many a second.
 fn here<'a>(window: &'a Window<'_>) -> Vec<(&'a SkbDrop, f64)> {
     let Ok(seen) = window.seen else { return Vec::new() };
-    let Ok(own) = network_namespace() else { return Vec::new() };
-    let drops = seen.drops.iter().map(|(drop, _)| drop);
-    let here = drops.filter(|drop| u64::from(drop.netns) == own);
+    let here = of_this_namespace(seen);
     here.map(|drop| (drop, drop.packets as f64 / seen.drops_counted_s.max(1e-3))).collect()
 }
 
