@@ -167,12 +167,7 @@ pub(crate) fn watch_with(
     owners.extend(looks.owners_since(&around[1].listening(), &inodes));
     owners.extend(readers::of_closed(&between, &looks.sockets, &owners, reads.as_ref()));
     let waiters = readers::waiters(&between, &looks.sockets, &owners, reads.as_ref());
-    let nameless = reasons.as_ref().map(|rows| {
-        reasoned::nameless(rows.iter().map(|row| {
-            let DropReason { reason, place, device, .. } = row;
-            [reason, place, device].map(String::as_str)
-        }))
-    });
+    let nameless = reasons.as_deref().map(reasoned::nameless_rows);
     let unseen = unseen(&mut Unseen::default(), around, nameless.as_ref());
     let sockets = &looks.sockets;
     let read = Read {

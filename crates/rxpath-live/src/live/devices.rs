@@ -20,6 +20,8 @@ const CARRIES_RATIO: f64 = 0.05;
 pub(crate) struct Carried {
     /// Devices with nothing below them that took a significant part of the packets.
     pub(crate) names: Vec<String>,
+    /// Packets that devices with nothing below them took.
+    pub(crate) took: u64,
     /// Lost in their rings.
     pub(crate) ring: Option<AnyProtocol>,
     /// Dropped by XDP programs, by the driver's own count, of each device.
@@ -84,7 +86,7 @@ pub(crate) fn carried(before: &[NetworkLink], now: &[NetworkLink]) -> Carried {
     );
     let shaping = now.iter().filter(|link| link.kind.as_deref() == Some("ifb"));
     let shaping = shaping.map(|link| link.name.clone()).collect();
-    Carried { names, ring, xdp: Vec::new(), refused, shaping }
+    Carried { names, took, ring, xdp: Vec::new(), refused, shaping }
 }
 
 /// Receive queues and RPS masks of the devices that carried the traffic, what each CPU's softirq took, and where these run.
@@ -105,8 +107,8 @@ pub(crate) fn spread(
     let packets = packets_by_cpu(moved);
     let took = packets.iter().filter(|cpu| cpu.packets > 0).map(|cpu| cpu.cpu).collect();
     let in_thread = |device: &Steering| device.threaded.value().is_some_and(|mode| *mode > 0);
-    // A thread of a device with RPS only hands the packets on.
-    let place = if cpus.is_empty() && read.iter().any(in_thread) {
+    // A thread of a device with RPS only hands the packets on. Where only some devices have threads softirqs do the rest.
+    let place = if cpus.is_empty() && !read.is_empty() && read.iter().all(in_thread) {
         SoftirqPlace::NapiThread { cpus: took }
     } else {
         SoftirqPlace::Napi { cpus: took }

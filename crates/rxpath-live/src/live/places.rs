@@ -6,7 +6,7 @@ use rxpath_record::evidence::{AnyProtocol, ConntrackUse};
 use rxpath_record::ledger::{CrossCheck, Drop, DropReason, Place};
 
 use super::devices::Carried;
-use super::reasoned::{self, NETFILTER_DROP};
+use super::reasoned::{self, CameIn, NETFILTER_DROP};
 
 #[cfg(test)]
 mod tests;
@@ -235,7 +235,8 @@ pub(super) fn of_any_protocol(moved: &Moved, beside: &Beside<'_>) -> Vec<AnyProt
         |row: &DropReason| beside.carried.xdp.iter().any(|(dev, _)| reasoned::is_xdp(row, dev));
     let rows: Vec<DropReason> =
         beside.reasons.unwrap_or_default().iter().filter(|row| !of_xdp(row)).cloned().collect();
-    all.extend(reasoned::losses(&rows, received, by_filters, &beside.carried.shaping));
+    let came_in = CameIn { devices: beside.carried.took, ip: received };
+    all.extend(reasoned::losses(&rows, came_in, by_filters, &beside.carried.shaping));
     all
 }
 

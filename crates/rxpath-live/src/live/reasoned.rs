@@ -137,12 +137,21 @@ pub(crate) fn place(row: &DropReason) -> Option<Place> {
     }
 }
 
-/// Losses that only a reason shows. `received` by IP; `filtered` is what IP's counters say netfilter dropped: the rest of
+/// Packets that came in, of every protocol.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CameIn {
+    /// From devices with nothing below them.
+    pub(crate) devices: u64,
+    /// To IP.
+    pub(crate) ip: u64,
+}
+
+/// Losses that only a reason shows. `filtered` is what IP's counters say netfilter dropped: the rest of
 /// netfilter's drops happened in front of IP, on a device or a bridge. `shaping`: devices whose queueing disciplines are on
 /// the way in.
 pub(crate) fn losses(
     rows: &[DropReason],
-    received: u64,
+    came_in: CameIn,
     filtered: u64,
     shaping: &[String],
 ) -> Vec<AnyProtocol> {
@@ -167,8 +176,11 @@ pub(crate) fn losses(
     let mut all: Vec<AnyProtocol> = Vec::new();
     for ((place, counter), packets) in &told {
         let here = at(*place);
-        let is_in_front = matches!(place, Place::Ring | Place::IngressHook);
-        let of_packets = if is_in_front { received + here } else { received.max(here) };
+        let of_packets = match place {
+            Place::Ring => came_in.devices + here,
+            Place::IngressHook => came_in.ip + here,
+            _ => came_in.ip.max(here),
+        };
         let drop = Drop::counted(*place, counter.clone(), *packets);
         all.push(AnyProtocol { drop, of_packets });
     }
@@ -183,6 +195,11 @@ pub fn of_routing<'a>(rows: impl Iterator<Item = &'a DropReason>) -> Vec<Reasone
     }
     let one = |(counter, packets)| Reasoned { place: Place::Routing, counter, packets };
     told.into_iter().map(one).collect()
+}
+
+/// The devices of [`nameless`] drops.
+pub(crate) fn nameless_rows(rows: &[DropReason]) -> BTreeSet<String> {
+    nameless(rows.iter().map(|row| [&row.reason, &row.place, &row.device].map(String::as_str)))
 }
 
 /// Whether a queueing discipline dropped it that shapes what comes in.
@@ -222,7 +239,8 @@ mod tests {
     }
 
     fn told(rows: &[DropReason], received: u64, filtered: u64) -> Vec<(Place, u64, u64, String)> {
-        let all = losses(rows, received, filtered, &["ifb0".into()]).into_iter();
+        let came_in = CameIn { devices: 2 * received, ip: received };
+        let all = losses(rows, came_in, filtered, &["ifb0".into()]).into_iter();
         all.map(|l| (l.drop.place, l.drop.packets, l.of_packets, l.drop.counter)).collect()
     }
 
@@ -297,6 +315,13 @@ mod tests {
         ];
         assert_eq!(nameless(rows.into_iter()), ["veth8".to_owned()].into());
         assert!(told(&[row("NOT_SPECIFIED", UNNAMED, "veth8", 9)], 9, 0).is_empty());
+    }
+
+    #[test]
+    fn what_a_ring_lost_is_a_share_of_what_the_devices_took() {
+        let rows = [row("NOT_SPECIFIED", "veth_xmit+0x1", "veth0", 50)];
+        let [(place, packets, of_packets, _)] = &told(&rows, 75, 0)[..] else { panic!() };
+        assert_eq!((*place, *packets, *of_packets), (Place::Ring, 50, 200));
     }
 
     #[test]

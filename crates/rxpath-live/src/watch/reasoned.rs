@@ -13,7 +13,7 @@ use rxpath_record::evidence::{AnyProtocol, WindowEvidence};
 use rxpath_record::ledger::{DropReason, Place};
 
 use super::{Seen, Window};
-use crate::live::reasoned::{self, NETFILTER_DROP, losses, place};
+use crate::live::reasoned::{self, CameIn, NETFILTER_DROP, losses, place};
 use crate::live::{RECEIVED, UDP_REASONS, XDP_DROPS};
 
 /// The counters and the reasons are not of the same moments: below this share more or less is none.
@@ -151,8 +151,9 @@ pub(super) fn claims(window: &Window<'_>, evidence: &WindowEvidence) -> Vec<AnyP
     // As good as all of it has a counter behind IP: the rest is the sample's.
     let all = filtered as f64 >= SAMPLED * reasoned as f64;
     let received = window.rates.per_s(&RECEIVED).into_value().unwrap_or(0.0);
-    let received = (received * window.window_s).round() as u64;
-    losses(&rows, received, if all { u64::MAX } else { filtered }, &[])
+    let packets = |pps: f64| (pps * window.window_s).round() as u64;
+    let came_in = CameIn { devices: packets(window.links.received_pps), ip: packets(received) };
+    losses(&rows, came_in, if all { u64::MAX } else { filtered }, &[])
 }
 
 #[cfg(test)]
@@ -169,7 +170,7 @@ mod tests {
             port: 0,
             packets: 9,
         };
-        let claimed = losses(std::slice::from_ref(&row), 100, 0, &[]);
+        let claimed = losses(std::slice::from_ref(&row), CameIn { devices: 100, ip: 100 }, 0, &[]);
         assert!(!claimed.is_empty() && !is_counted_by_driver(&row, &claimed), "{claimed:?}");
         let counter = format!("ethtool -S eth0, {XDP_DROPS}");
         let drop = rxpath_record::ledger::Drop::counted(Place::IngressHook, counter, 9);

@@ -201,10 +201,16 @@ impl SocketSamples {
         self.shown.iter().copied().filter(|inode| *inode != 0)
     }
 
-    /// Those of UDP that have a row, with their local ports.
+    /// Those of UDP that have a row, with their local ports. Not of a port that has sockets at several addresses: it does not tell
+    /// which of them was read.
     pub fn shown_of_udp(&self) -> impl Iterator<Item = (u32, u16)> {
+        let mut addresses: BTreeMap<u16, BTreeSet<&str>> = BTreeMap::new();
+        for socket in self.seen.values().filter(|socket| socket.protocol == "udp") {
+            addresses.entry(socket.port).or_default().insert(&socket.local);
+        }
         let one = |inode: u32| Some((inode, self.seen.get(&inode)?));
         let udp = self.shown().filter_map(one).filter(|(_, socket)| socket.protocol == "udp");
+        let udp = udp.filter(move |(_, socket)| addresses[&socket.port].len() == 1);
         udp.map(|(inode, socket)| (inode, socket.port))
     }
 
