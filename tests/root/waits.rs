@@ -31,8 +31,17 @@ fn waits(result: &Value) -> (f64, f64) {
     (number(stage, "latencies_count"), number(stage, "max_ns") / 1e9)
 }
 
+/// A program that another test starts has the sockets of this process until its exec, also one that was closed just now.
 pub fn bound(rx: &Namespace, port: u16) -> UdpSocket {
-    rx.run(move |_| UdpSocket::bind((RX_IP, port)).unwrap()).unwrap()
+    rx.run(move |_| {
+        let mut socket = None;
+        until("the port is free", || {
+            socket = UdpSocket::bind((RX_IP, port)).ok();
+            socket.is_some()
+        });
+        socket.unwrap()
+    })
+    .unwrap()
 }
 
 /// Both ends of a connection.
