@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use crate::engine::socket::{Socket, read_option};
+use crate::engine::socket::read_option;
 
 /// Room for the structure of kernels to come, in words of 8 bytes.
 const WORDS: usize = 48;
@@ -42,15 +42,8 @@ pub(crate) mod at {
     pub(crate) const RCV_WND: usize = 232; // 6.2
 }
 
-impl Socket {
-    /// Reads `TCP_INFO`. **Cost** one system call that takes the socket's lock.
-    pub fn tcp_info(&self) -> io::Result<TcpInfo> {
-        TcpInfo::read(self.fd())
-    }
-}
-
 impl TcpInfo {
-    /// Reads it by the number of a descriptor that the caller keeps open.
+    /// Reads it by the number of a descriptor that the caller keeps open. **Cost** one system call that takes the socket's lock.
     pub fn read(fd: RawFd) -> io::Result<Self> {
         let mut info = Self { words: [0; WORDS], len: 0 };
         let option = (libc::IPPROTO_TCP, libc::TCP_INFO);
@@ -135,8 +128,8 @@ mod tests {
         let (client, server) = pair();
         client.send_with(&[0; 1000], 0).unwrap();
         assert_eq!(server.recv_discard(2000).unwrap(), 1000);
-        assert_eq!(server.tcp_info().unwrap().wide(at::BYTES_RECEIVED), Some(1000));
-        let info = client.tcp_info().unwrap();
+        assert_eq!(TcpInfo::read(server.fd()).unwrap().wide(at::BYTES_RECEIVED), Some(1000));
+        let info = TcpInfo::read(client.fd()).unwrap();
         assert!(info.mss_bytes() > Some(500) && info.amount(at::RTT).is_some());
         assert!(info.seconds(at::BUSY_TIME).is_some());
         // SYN, the acknowledgement of the SYN-ACK, and data.

@@ -1,6 +1,7 @@
 //! Kernel statistics of one connection, and of many together.
 
 use std::ops::Add;
+use std::os::fd::RawFd;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,13 +80,13 @@ pub struct TcpSummary {
 /// Of each value, how it is read of one connection and how those of two are put together.
 macro_rules! values {
     ($($name:ident: $read:ident $at:ident, $join:ident;)*) => {
-        impl From<&TcpInfo> for TcpSummary {
-            fn from(info: &TcpInfo) -> Self {
-                Self { connections_count: 1, $($name: info.$read(at::$at)),* }
-            }
-        }
-
         impl TcpSummary {
+            /// Of one connection, by the number of a descriptor that the caller keeps open.
+            pub(crate) fn read(fd: RawFd) -> Option<Self> {
+                let info = TcpInfo::read(fd).ok()?;
+                Some(Self { connections_count: 1, $($name: info.$read(at::$at)),* })
+            }
+
             /// Both together; if either does not know a value, nor do both.
             #[must_use]
             pub fn with(self, other: Self) -> Self {

@@ -7,6 +7,7 @@ use crate::engine::socket::Socket;
 use crate::engine::zerocopy::Mapping;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::SendMethod;
+use crate::tcp::result::Mismatch;
 use crate::tcp::serve::options::ReceiveMethod;
 
 /// Address space that a connection's receive queue is mapped into.
@@ -200,6 +201,11 @@ impl Sink {
         if self.verify && self.mismatch.is_none() {
             self.mismatch = pattern.mismatch(self.offset, data);
         }
+    }
+
+    /// The first wrong byte, of the connection with this name.
+    pub(crate) fn wrong(&self, connection: &str) -> Option<Mismatch> {
+        self.mismatch.map(|offset_bytes| Mismatch { connection: connection.into(), offset_bytes })
     }
 
     /// Takes bytes that were read otherwise.

@@ -4,7 +4,6 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::engine::socket::Socket;
-use crate::engine::tcp_info::TcpInfo;
 use crate::tcp::connection::TcpSummary;
 
 /// Connections that a reading takes in: it shall cost less than a millisecond.
@@ -45,8 +44,7 @@ impl OpenConnections {
     pub(crate) fn sample(&self) -> Option<TcpSummary> {
         // The lock keeps the descriptors open meanwhile.
         let open = locked(&self.0);
-        let infos = open.iter().take(SAMPLED).filter_map(|fd| TcpInfo::read(*fd).ok());
-        TcpSummary::of(infos.map(|info| TcpSummary::from(&info)))
+        TcpSummary::of(open.iter().take(SAMPLED).filter_map(|fd| TcpSummary::read(*fd)))
     }
 }
 

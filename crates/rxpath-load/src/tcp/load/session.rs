@@ -7,6 +7,7 @@ use crate::LoadError;
 use crate::engine::clock;
 use crate::engine::socket::Socket;
 use crate::engine::tcp::is_passing;
+use crate::engine::tcp_info::TcpInfo;
 use crate::tcp::frame::{ASK_REPORT, FrameError, ServerHello, ServerMessage};
 use crate::tcp::preamble::{Kind, Preamble};
 use crate::tcp::result::ServerReport;
@@ -110,6 +111,6 @@ impl Session {
 
     /// Segment size towards the server.
     pub(super) fn mss_bytes(&self) -> Option<u32> {
-        self.socket.tcp_info().ok().and_then(|info| info.mss_bytes())
+        TcpInfo::read(self.socket.fd()).ok()?.mss_bytes()
     }
 }

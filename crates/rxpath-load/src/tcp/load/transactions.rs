@@ -4,7 +4,6 @@ mod client_thread;
 mod crr;
 mod finish;
 mod persistent;
-mod plan;
 mod worker;
 
 use std::sync::Arc;
@@ -87,8 +86,8 @@ impl<const SINGLE: bool> Transactions<SINGLE> {
         };
         for (index, (listed, sockets)) in lots.into_iter().enumerate() {
             let common = &client.options.common;
-            let plan = plan::Plan {
-                listed,
+            let plan = client_thread::Plan {
+                _listed: listed,
                 sockets,
                 slots: common.threads.share(common.connections() as u64, index) as usize,
                 order,

@@ -1,7 +1,6 @@
 //! One connection of a server: from its first byte to its end. It moves bytes when it can and never waits.
 
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -119,10 +118,6 @@ impl Connection {
             interest: None,
             placed: None,
         }
-    }
-
-    pub(super) fn client(&self) -> Option<SocketAddr> {
-        self.socket.peer().ok()
     }
 
     /// A lasting connection of transactions that owes no response.

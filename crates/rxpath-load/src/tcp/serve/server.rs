@@ -81,15 +81,16 @@ impl ServerState {
         if let Some(placed) = connection.placed {
             self.inboxes[placed].load.fetch_sub(1, SeqCst);
         }
-        let tcp = socket.tcp_info().ok().map(|info| TcpSummary::from(&info));
+        let tcp = TcpSummary::read(socket.fd());
         if let Some(id) = busy_poll::napi_id(socket) {
             past.napi = (past.napi.0 + 1, past.napi.1 + u64::from(id != 0));
         }
         past.tcp = TcpSummary::of(past.tcp.into_iter().chain(tcp));
-        let name = crate::tcp::result::name(connection.client(), socket.local().ok());
+        let name = crate::tcp::result::name(socket.peer().ok(), socket.local().ok());
+        let wrong = connection.sink.wrong(&name);
         if past.listed.len() < LISTED {
             past.listed.push(ConnectionResult {
-                name: name.clone(),
+                name,
                 thread: thread as u32,
                 sent_bytes: moved.sent_bytes,
                 delivered_bytes: moved.delivered_bytes,
@@ -98,8 +99,6 @@ impl ServerState {
                 tcp,
             });
         }
-        let wrong = connection.sink.mismatch;
-        let wrong = wrong.map(|offset_bytes| Mismatch { connection: name, offset_bytes });
         if past.mismatches.len() < MISMATCHES {
             past.mismatches.extend(wrong.clone());
         }

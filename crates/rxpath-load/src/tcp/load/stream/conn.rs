@@ -86,10 +86,6 @@ impl StreamConn {
         self.sink.as_ref().map_or(0, |sink| sink.offset)
     }
 
-    pub(super) fn tcp(&self) -> Option<TcpSummary> {
-        self.socket.tcp_info().ok().map(|info| TcpSummary::from(&info))
-    }
-
     pub(super) fn result(&self, thread: usize) -> ConnectionResult {
         ConnectionResult {
             name: self.name.clone(),
@@ -98,7 +94,7 @@ impl StreamConn {
             delivered_bytes: self.delivered_bytes(),
             transactions_total: 0,
             error: self.error.clone(),
-            tcp: self.tcp(),
+            tcp: TcpSummary::read(self.socket.fd()),
         }
     }
 }

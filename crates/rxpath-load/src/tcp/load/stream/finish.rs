@@ -12,10 +12,9 @@ use crate::tcp::flow::ZerocopyCount;
 use crate::tcp::load::limit::{Side, of_stream};
 use crate::tcp::load::options::StreamDirection;
 use crate::tcp::load::stream::StreamClient;
-use crate::tcp::load::stream::conn::StreamConn;
 use crate::tcp::load::stream::worker::Report;
 use crate::tcp::preamble::SendMethod;
-use crate::tcp::result::{Direction, Mismatch, ServerReport, StreamResult, ZerocopyResult};
+use crate::tcp::result::{Direction, ServerReport, StreamResult, ZerocopyResult};
 use crate::tcp::serve::mismatch;
 use crate::tcp::serve::options::ReceiveMethod;
 use crate::workload::Finished;
@@ -45,26 +44,19 @@ pub(super) fn finish(stream: &mut StreamClient) -> Result<Finished<StreamResult>
 
 /// What the connections say.
 fn add_lines(stream: &StreamClient, reports: &[Report], result: &mut StreamResult) {
-    let (mut zerocopy, mut errors, mut mapped) = (ZerocopyCount::default(), BTreeMap::new(), 0);
-    let mut lost = 0;
+    let (mut zerocopy, mut mapped) = (ZerocopyCount::default(), 0);
     for (index, report) in reports.iter().enumerate() {
         result.threads.push(report.thread.clone());
         for conn in &report.conns {
             if let Some(error) = &conn.error {
-                *errors.entry(error.clone()).or_default() += 1;
-                lost += 1;
+                *result.connection_errors_total.entry(error.clone()).or_default() += 1;
             }
             if let Some(feed) = &conn.feed {
                 zerocopy.add(feed.zerocopy);
             }
             if let Some(sink) = &conn.sink {
                 mapped += sink.mapped_bytes;
-                result.mismatches.extend(
-                    sink.mismatch.map(|offset_bytes| Mismatch {
-                        connection: conn.name.clone(),
-                        offset_bytes,
-                    }),
-                );
+                result.mismatches.extend(sink.wrong(&conn.name));
             }
             if result.connections.len() < LISTED {
                 result.connections.push(conn.result(index));
@@ -72,9 +64,9 @@ fn add_lines(stream: &StreamClient, reports: &[Report], result: &mut StreamResul
         }
     }
     let conns = || reports.iter().flat_map(|report| &report.conns);
-    result.tcp = TcpSummary::of(conns().filter_map(StreamConn::tcp));
-    result.connection_errors_total = errors;
-    result.peer_lost = lost > 0 && lost == conns().count();
+    result.tcp = TcpSummary::of(conns().filter_map(|conn| TcpSummary::read(conn.socket.fd())));
+    let lost: u64 = result.connection_errors_total.values().sum();
+    result.peer_lost = lost > 0 && lost == conns().count() as u64;
     result.zerocopy = (stream.options.send == SendMethod::Zerocopy
         && stream.options.direction.sends())
     .then(|| ZerocopyResult {

@@ -1,22 +1,44 @@
-//! What a thread of transactions keeps: times, errors, the schedule, the end.
+//! What a thread of transactions gets, and what it keeps: times, errors, the schedule, the end.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use rxpath_stats::Histogram;
 
 use crate::engine::clock;
 use crate::engine::listen::errno_name;
+use crate::engine::socket::Socket;
 use crate::live::LiveTimes;
 use crate::pace::Pace;
 use crate::pool::Start;
 use crate::tally::{Shared, Tally};
+use crate::tcp::load::options::TransactionOptions;
+use crate::tcp::open_connections::Listed;
+use crate::tcp::pattern::Pattern;
+use crate::tcp::preamble::Preamble;
+use crate::tcp::result::Mismatch;
 use crate::usage::UsageMeter;
 
 /// A server that could not be reached for this long is lost.
 const LOST_NS: u64 = 1_000_000_000;
 
-/// See the module.
+/// What a worker needs.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// While intervals read the connections; dropped before they are.
+    pub(super) _listed: Vec<Listed>,
+    /// Persistent connections.
+    pub(super) sockets: Vec<Socket>,
+    /// Connections at a time.
+    pub(super) slots: usize,
+    pub(super) order: Preamble,
+    pub(super) pattern: Arc<Pattern>,
+    pub(super) options: TransactionOptions,
+    pub(super) live: Arc<Vec<LiveTimes>>,
+}
+
+/// What a worker keeps.
 pub(super) struct ClientThread<'a> {
     pub(super) shared: &'a Shared,
     pub(super) tally: &'a Tally,
@@ -26,10 +48,6 @@ pub(super) struct ClientThread<'a> {
     /// Due to complete; without a schedule a transaction is due when it begins.
     response: &'a LiveTimes,
     pub(super) seen: Seen,
-    /// Transactions that were given to a connection.
-    begun_total: u64,
-    /// Of these, those that were lost with it.
-    lost_total: u64,
     /// Since when nothing but errors happened; 0 = not so.
     failing_since_ns: u64,
 }
@@ -42,8 +60,16 @@ pub(super) struct Seen {
     pub(super) connect: Histogram,
     /// By step and errno name.
     pub(super) errors: BTreeMap<(&'static str, String), u64>,
-    pub(super) mismatches: Vec<(String, u64)>,
+    pub(super) mismatches: Vec<Mismatch>,
     pub(super) is_peer_lost: bool,
+    /// Transactions that were due by the schedule; those begun without one. Known at the end.
+    pub(super) target: u64,
+    /// Given to a connection.
+    pub(super) begun: u64,
+    /// Lost with their connection.
+    pub(super) lost: u64,
+    /// Neither completed nor lost at the end.
+    pub(super) in_flight: u64,
 }
 
 /// A transaction in flight.
@@ -53,19 +79,6 @@ pub(super) struct Transaction {
     pub(super) due_ns: u64,
     /// When it was begun.
     pub(super) begun_ns: u64,
-}
-
-/// What became of a thread's transactions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Totals {
-    /// Due by the schedule; those begun without one.
-    pub(super) target: u64,
-    /// Given to a connection.
-    pub(super) begun: u64,
-    /// Lost with their connection.
-    pub(super) lost: u64,
-    /// Neither completed nor lost.
-    pub(super) in_flight: u64,
 }
 
 impl<'a> ClientThread<'a> {
@@ -78,8 +91,6 @@ impl<'a> ClientThread<'a> {
             end_ns: u64::MAX,
             response,
             seen: Seen::default(),
-            begun_total: 0,
-            lost_total: 0,
             failing_since_ns: 0,
         }
     }
@@ -100,7 +111,7 @@ impl<'a> ClientThread<'a> {
             }
             pace.advance();
         }
-        self.begun_total += 1;
+        self.seen.begun += 1;
         Some(Transaction { due_ns, begun_ns: now_ns })
     }
 
@@ -124,12 +135,6 @@ impl<'a> ClientThread<'a> {
         }
     }
 
-    /// A request was handed to the kernel.
-    #[inline]
-    pub(super) fn sent(&mut self, bytes: usize) {
-        self.tally.sent_bytes.add(bytes as u64);
-    }
-
     /// The first request goes out now.
     #[inline]
     pub(super) fn begun(&mut self, now_ns: u64) {
@@ -151,12 +156,6 @@ impl<'a> ClientThread<'a> {
         self.failing_since_ns = 0;
     }
 
-    /// A transaction that was begun will not be completed.
-    #[cold]
-    pub(super) fn lost(&mut self) {
-        self.lost_total += 1;
-    }
-
     /// Something failed that ends a connection.
     #[cold]
     pub(super) fn failed(&mut self, step: &'static str, error: &io::Error) {
@@ -169,18 +168,14 @@ impl<'a> ClientThread<'a> {
         }
     }
 
-    /// What became of the transactions until now, which is the end.
-    pub(super) fn totals(&self) -> Totals {
+    /// Notes what became of the transactions until now, which is the end.
+    pub(super) fn end(&mut self) {
         let now_ns = clock::now_ns().min(self.end_ns);
         let due = self.pace.as_ref().map_or(0, |pace| pace.due_before(now_ns));
-        let completed = self.tally.units.get();
-        Totals {
-            // Without a schedule what was begun was due; with one the clock was read before, and now is later.
-            target: due.max(self.begun_total),
-            begun: self.begun_total,
-            lost: self.lost_total,
-            in_flight: (self.begun_total - self.lost_total).saturating_sub(completed),
-        }
+        let seen = &mut self.seen;
+        // Without a schedule what was begun was due; with one the clock was read before, and now is later.
+        seen.target = due.max(seen.begun);
+        seen.in_flight = (seen.begun - seen.lost).saturating_sub(self.tally.units.get());
     }
 }
 

@@ -9,9 +9,8 @@ use crate::engine::socket::Socket;
 use crate::engine::tcp::is_passing;
 use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::options::CloseBy;
-use crate::tcp::load::transactions::client_thread::{ClientThread, Transaction, is_local};
+use crate::tcp::load::transactions::client_thread::{ClientThread, Plan, Transaction, is_local};
 use crate::tcp::load::transactions::persistent::name;
-use crate::tcp::load::transactions::plan::Plan;
 use crate::tcp::preamble::{PREAMBLE_BYTES, SendMethod};
 use crate::tcp::socket::SocketOptions;
 
@@ -65,22 +64,8 @@ enum Stage {
     Rest(u32),
     /// Bytes of the response that are still to come.
     Response(u32),
-    /// The server closes.
+    /// The response is complete: the transaction is whole, however its connection ends.
     End,
-}
-
-/// What a step came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Came {
-    /// There is more to do at once.
-    On,
-    /// The response is complete, and the connection may be closed.
-    Over,
-}
-
-/// The request is out.
-fn sent_all(plan: &Plan) -> Stage {
-    Stage::Response(plan.options.response_bytes)
 }
 
 /// One transaction in flight.
@@ -90,7 +75,6 @@ struct PendingTransaction {
     transaction: Transaction,
     feed: Option<Feed>,
     sink: Sink,
-    is_answered: bool,
 }
 
 impl PendingTransaction {
@@ -106,15 +90,14 @@ impl PendingTransaction {
         });
         let method = crate::tcp::serve::options::ReceiveMethod::Read;
         let sink = Sink::new(&socket, method, verify)?;
-        Ok(Self { socket, stage: Stage::Connecting, transaction, feed, sink, is_answered: false })
+        Ok(Self { socket, stage: Stage::Connecting, transaction, feed, sink })
     }
 
     fn step_name(&self) -> &'static str {
         match self.stage {
             Stage::Connecting => "connect",
             Stage::Head(_) | Stage::Rest(_) => "send",
-            Stage::Response(_) => "receive",
-            Stage::End => "close",
+            Stage::Response(_) | Stage::End => "receive",
         }
     }
 
@@ -125,14 +108,15 @@ impl PendingTransaction {
         self.stage = Stage::Head(0);
     }
 
-    /// One call of whatever comes next.
+    /// One call of whatever comes next; true when the connection may be closed.
     #[inline]
     fn step(
         &mut self,
         shared: &mut Shared<'_>,
         client_thread: &mut ClientThread,
-    ) -> io::Result<Came> {
+    ) -> io::Result<bool> {
         let plan = shared.plan;
+        let sent_all = Stage::Response(plan.options.response_bytes);
         client_thread.tally.calls.add(1);
         match self.stage {
             Stage::Connecting => {
@@ -144,27 +128,27 @@ impl PendingTransaction {
                 self.stage = if sent < shared.head.len() {
                     Stage::Head(sent)
                 } else {
-                    client_thread.sent(shared.head_payload());
+                    client_thread.tally.sent_bytes.add(shared.head_payload() as u64);
                     let rest = plan.options.request_bytes - shared.head_payload() as u32;
-                    if rest > 0 { Stage::Rest(rest) } else { sent_all(plan) }
+                    if rest > 0 { Stage::Rest(rest) } else { sent_all }
                 };
             }
             Stage::Rest(left) => {
                 let Some(feed) = &mut self.feed else { return Err(ErrorKind::InvalidData.into()) };
                 let sent = feed.push(&self.socket, left as usize)?;
-                client_thread.sent(sent);
+                client_thread.tally.sent_bytes.add(sent as u64);
                 let left = left - sent as u32;
-                self.stage = if left > 0 { Stage::Rest(left) } else { sent_all(plan) };
+                self.stage = if left > 0 { Stage::Rest(left) } else { sent_all };
             }
             Stage::Response(need) => return self.receive(need, shared, client_thread),
             Stage::End => {
                 return match self.socket.recv(&mut shared.buffer, 0)? {
-                    0 => Ok(Came::Over),
+                    0 => Ok(true),
                     _ => Err(ErrorKind::InvalidData.into()),
                 };
             }
         }
-        Ok(Came::On)
+        Ok(false)
     }
 
     fn receive(
@@ -172,7 +156,7 @@ impl PendingTransaction {
         need: u32,
         shared: &mut Shared<'_>,
         client_thread: &mut ClientThread,
-    ) -> io::Result<Came> {
+    ) -> io::Result<bool> {
         let plan = shared.plan;
         let most = (need as usize).min(shared.buffer.len());
         let got = self.socket.recv(&mut shared.buffer[..most], 0)?;
@@ -183,22 +167,17 @@ impl PendingTransaction {
         let left = need - got as u32;
         if left > 0 {
             self.stage = Stage::Response(left);
-            return Ok(Came::On);
+            return Ok(false);
         }
-        self.is_answered = true;
+        self.stage = Stage::End;
         client_thread.completed(self.transaction, clock::now_ns(), plan.options.response_bytes);
-        if let Some(offset) = self.sink.mismatch
-            && client_thread.seen.mismatches.len() < MISMATCHES
-        {
-            client_thread.seen.mismatches.push((name(&self.socket), offset));
+        if self.sink.mismatch.is_some() && client_thread.seen.mismatches.len() < MISMATCHES {
+            client_thread.seen.mismatches.extend(self.sink.wrong(&name(&self.socket)));
         }
         match plan.options.close_by {
-            CloseBy::Server => {
-                self.stage = Stage::End;
-                Ok(Came::On)
-            }
-            CloseBy::Client => Ok(Came::Over),
-            CloseBy::Reset => self.socket.reset_on_close().map(|()| Came::Over),
+            CloseBy::Server => Ok(false),
+            CloseBy::Client => Ok(true),
+            CloseBy::Reset => self.socket.reset_on_close().map(|()| true),
         }
     }
 
@@ -223,7 +202,7 @@ pub(super) fn block(plan: &Plan, client_thread: &mut ClientThread) {
         if let Err((step, error)) = transact(transaction, &mut shared, client_thread)
             && !(is_passing(&error) && client_thread.shared.is_stopped())
         {
-            client_thread.lost();
+            client_thread.seen.lost += 1;
             client_thread.failed(step, &error);
             if is_local(&error) {
                 clock::sleep_until(clock::now_ns() + PAUSE_NS);
@@ -249,14 +228,13 @@ fn transact(
     this.connected(client_thread);
     loop {
         match this.step(shared, client_thread) {
-            Ok(Came::On) => {}
-            Ok(Came::Over) => {
+            Ok(false) => {}
+            Ok(true) => {
                 client_thread.tally.calls.add(1);
                 return Ok(());
             }
             Err(error) if is_passing(&error) && !client_thread.shared.is_stopped() => {}
-            // An answered transaction is whole, however its connection ends.
-            Err(_) if this.is_answered => return Ok(()),
+            Err(_) if this.stage == Stage::End => return Ok(()),
             Err(error) => return Err((this.step_name(), error)),
         }
     }
@@ -325,7 +303,7 @@ impl<'p> CrrPool<'p> {
                 self.count(client_thread);
             }
             Err(error) => {
-                client_thread.lost();
+                client_thread.seen.lost += 1;
                 client_thread.failed("connect", &error);
                 self.paused_until_ns = clock::now_ns() + PAUSE_NS;
             }
@@ -349,15 +327,15 @@ impl<'p> CrrPool<'p> {
         let over = loop {
             match this.step(&mut self.shared, client_thread) {
                 // Behind the request comes the wait for the response: asking now would be too early.
-                Ok(Came::On) if waited_to_send && !this.waits_to_send() => break false,
-                Ok(Came::On) => {}
-                Ok(Came::Over) => break true,
+                Ok(false) if waited_to_send && !this.waits_to_send() => break false,
+                Ok(false) => {}
+                Ok(true) => break true,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break false,
-                Err(_) if this.is_answered => break true,
+                Err(_) if this.stage == Stage::End => break true,
                 Err(error) => {
                     let step = this.step_name();
-                    client_thread.lost();
+                    client_thread.seen.lost += 1;
                     client_thread.failed(step, &error);
                     if is_local(&error) {
                         self.paused_until_ns = clock::now_ns() + PAUSE_NS;

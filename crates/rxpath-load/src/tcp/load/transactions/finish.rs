@@ -1,7 +1,5 @@
 //! Adding up what the threads of transactions did, and asking the server for its side.
 
-use std::collections::BTreeMap;
-
 use rxpath_core::Warning;
 use rxpath_stats::Histogram;
 
@@ -16,7 +14,7 @@ use crate::tcp::load::limit::{Side, of_transactions};
 use crate::tcp::load::stream::{lost, no_report};
 use crate::tcp::load::transactions::Transactions;
 use crate::tcp::load::transactions::worker::Report;
-use crate::tcp::result::{Mismatch, TransactionsResult};
+use crate::tcp::result::TransactionsResult;
 use crate::tcp::serve::mismatch;
 use crate::tcp::socket::PORTS_CURE;
 use crate::workload::Finished;
@@ -62,26 +60,20 @@ pub(super) fn finish<const SINGLE: bool>(
 }
 
 fn add_threads(reports: &[Report], result: &mut TransactionsResult) {
-    let mut errors = BTreeMap::<String, u64>::new();
     for report in reports {
         result.threads.push(report.thread.clone());
-        let totals = report.totals;
-        result.target_transactions_total += totals.target;
-        result.unsent_transactions_total += totals.target.saturating_sub(totals.begun);
-        result.in_flight_transactions_total += totals.in_flight;
-        result.lost_transactions_total += totals.lost;
-        for ((step, name), count) in &report.seen.errors {
-            *errors.entry(format!("{step} {name}")).or_default() += count;
+        let seen = &report.seen;
+        result.target_transactions_total += seen.target;
+        result.unsent_transactions_total += seen.target.saturating_sub(seen.begun);
+        result.in_flight_transactions_total += seen.in_flight;
+        result.lost_transactions_total += seen.lost;
+        for ((step, name), count) in &seen.errors {
+            *result.errors_total.entry(format!("{step} {name}")).or_default() += count;
         }
-        let wrong = report.seen.mismatches.iter().map(|(connection, offset_bytes)| Mismatch {
-            connection: connection.clone(),
-            offset_bytes: *offset_bytes,
-        });
-        result.mismatches.extend(wrong);
+        result.mismatches.extend_from_slice(&seen.mismatches);
         let room = LISTED - result.connections.len();
         result.connections.extend(report.listed.iter().take(room).cloned());
     }
-    result.errors_total = errors;
     result.peer_lost = !reports.is_empty() && reports.iter().all(|report| report.seen.is_peer_lost);
     result.tcp = TcpSummary::of(reports.iter().filter_map(|report| report.tcp));
 }

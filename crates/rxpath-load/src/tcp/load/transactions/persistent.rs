@@ -11,8 +11,7 @@ use crate::engine::socket::Socket;
 use crate::engine::tcp::is_passing;
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
 use crate::tcp::flow::{Feed, Sink};
-use crate::tcp::load::transactions::client_thread::{ClientThread, Transaction};
-use crate::tcp::load::transactions::plan::Plan;
+use crate::tcp::load::transactions::client_thread::{ClientThread, Plan, Transaction};
 use crate::tcp::preamble::SendMethod;
 use crate::tcp::serve::options::ReceiveMethod;
 
@@ -74,7 +73,7 @@ impl PersistentConn {
         client_thread.tally.calls.add(1);
         let sent = self.feed.push(socket, self.owed as usize)?;
         self.owed -= sent as u32;
-        client_thread.sent(sent);
+        client_thread.tally.sent_bytes.add(sent as u64);
         Ok(())
     }
 
@@ -98,13 +97,18 @@ impl PersistentConn {
         }
         self.sink.took(&buffer[..got], &plan.pattern);
         self.need -= got as u32;
-        Ok(self.need == 0)
+        if self.need > 0 {
+            return Ok(false);
+        }
+        self.transactions += 1;
+        client_thread.completed(self.transaction, clock::now_ns(), plan.options.response_bytes);
+        Ok(true)
     }
 
     fn lose(&mut self, step: &'static str, error: &io::Error, client_thread: &mut ClientThread) {
         self.error = Some(errno_name(error));
         if self.owed > 0 || self.need > 0 {
-            client_thread.lost();
+            client_thread.seen.lost += 1;
         }
         (self.owed, self.need) = (0, 0);
         client_thread.failed(step, error);
@@ -152,15 +156,7 @@ impl<'p> Persistent<'p> {
             }
             while conn.need > 0 && conn.owed == 0 {
                 match conn.receive(socket, plan, &mut self.buffer, client_thread) {
-                    Ok(true) => {
-                        now_ns = clock::now_ns();
-                        conn.transactions += 1;
-                        client_thread.completed(
-                            conn.transaction,
-                            now_ns,
-                            plan.options.response_bytes,
-                        );
-                    }
+                    Ok(true) => now_ns = client_thread.tally.last_ns.get(),
                     Ok(false) => {}
                     Err(error) if is_passing(&error) && !client_thread.shared.is_stopped() => {}
                     Err(error) if is_passing(&error) => break,
@@ -254,9 +250,7 @@ impl<'p> Persistent<'p> {
         }
         match conn.receive(socket, plan, &mut self.buffer, client_thread) {
             Ok(true) => {
-                let now_ns = clock::now_ns();
-                conn.transactions += 1;
-                client_thread.completed(conn.transaction, now_ns, plan.options.response_bytes);
+                let now_ns = client_thread.tally.last_ns.get();
                 let next =
                     if client_thread.is_over(now_ns) { None } else { client_thread.next(now_ns) };
                 match next {
@@ -295,19 +289,12 @@ impl<'p> Persistent<'p> {
                     Err(_) => break,
                 }
             }
-            if let Some(offset) = conn.sink.mismatch {
-                client_thread.seen.mismatches.push((conn.name.clone(), offset));
-            }
+            client_thread.seen.mismatches.extend(conn.sink.wrong(&conn.name));
         }
         // All connections lost: so is the server.
         client_thread.seen.is_peer_lost |=
             !self.conns.is_empty() && self.conns.iter().all(|conn| conn.error.is_some());
         Ok(())
-    }
-
-    pub(super) fn tcp(&self) -> Option<TcpSummary> {
-        let infos = self.plan.sockets.iter().filter_map(|socket| socket.tcp_info().ok());
-        TcpSummary::of(infos.map(|info| TcpSummary::from(&info)))
     }
 
     /// Of the connections of this thread, at most [`LISTED`].
@@ -320,7 +307,7 @@ impl<'p> Persistent<'p> {
                 delivered_bytes: conn.sink.offset,
                 transactions_total: conn.transactions,
                 error: conn.error.clone(),
-                tcp: socket.tcp_info().ok().map(|info| TcpSummary::from(&info)),
+                tcp: TcpSummary::read(socket.fd()),
             });
         each.take(LISTED).collect()
     }

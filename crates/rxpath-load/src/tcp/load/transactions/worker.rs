@@ -3,16 +3,13 @@
 use std::sync::Arc;
 
 use crate::LoadError;
-use crate::engine::socket::Socket;
 use crate::engine::thread;
 use crate::pace::{Pace, Pacing, Share};
 use crate::pool::Start;
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
-use crate::tcp::load::transactions::client_thread::{ClientThread, Seen, Totals};
+use crate::tcp::load::transactions::client_thread::{ClientThread, Plan, Seen};
 use crate::tcp::load::transactions::crr::{self, CrrPool};
 use crate::tcp::load::transactions::persistent::Persistent;
-use crate::tcp::load::transactions::plan::Plan;
-use crate::tcp::open_connections::Listed;
 use crate::tcp::result::ThreadResult;
 
 /// What a worker saw; it holds the connections open.
@@ -20,11 +17,9 @@ use crate::tcp::result::ThreadResult;
 pub(super) struct Report {
     pub(super) thread: ThreadResult,
     pub(super) seen: Seen,
-    pub(super) totals: Totals,
     pub(super) tcp: Option<TcpSummary>,
     pub(super) listed: Vec<ConnectionResult>,
-    pub(super) _listed: Vec<Listed>,
-    pub(super) _open: Vec<Socket>,
+    pub(super) _plan: Plan,
 }
 
 /// Runs until the time or an order ends it.
@@ -39,7 +34,6 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
     let rate_tps = plan.options.rate_tps;
     let mut persistent =
         Persistent::new(&plan).map_err(|e| LoadError::io("prepare a thread", e))?;
-    let mut totals = Totals::default();
     if let Some(start_ns) = start.ready_and_wait() {
         client_thread.end_ns =
             common.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
@@ -57,19 +51,17 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
             (true, false) => CrrPool::new(&plan).poll(&mut client_thread),
         };
         ended.map_err(|e| LoadError::io("wait for sockets", e))?;
-        totals = client_thread.totals();
+        client_thread.end();
         persistent.end(&mut client_thread).map_err(|e| LoadError::io("end connections", e))?;
     }
-    let (tcp, listed) = (persistent.tcp(), persistent.results(start.index));
+    let listed = persistent.results(start.index);
     drop(persistent);
     tally.connections.set(0);
     Ok(Report {
-        totals,
         seen: client_thread.seen,
         thread: ThreadResult::of(client_thread.usage, tally),
-        tcp,
+        tcp: TcpSummary::of(plan.sockets.iter().filter_map(|socket| TcpSummary::read(socket.fd()))),
         listed,
-        _listed: plan.listed,
-        _open: plan.sockets,
+        _plan: plan,
     })
 }
