@@ -23,7 +23,7 @@ impl Spinner {
     ///
     /// The fastest of many short runs counts: what disturbs a run only makes it longer.
     /// **Cost** about 4 ms.
-    pub fn calibrate() -> Self {
+    fn calibrate() -> Self {
         const STEPS: u64 = 20_000;
         let fastest = (0..100)
             .map(|_| {
@@ -38,14 +38,21 @@ impl Spinner {
     }
 
     /// The steps for this much work.
-    pub fn steps(self, work_ns: u64) -> u64 {
+    fn steps(self, work_ns: u64) -> u64 {
         (work_ns as f64 * self.steps_per_us / 1000.0).round() as u64
+    }
+
+    /// The steps for this much work on the calling thread's CPU; without work nothing is measured.
+    pub fn steps_of(work_ns: u64) -> u64 {
+        if work_ns > 0 { Self::calibrate().steps(work_ns) } else { 0 }
     }
 
     /// Does that many steps.
     #[inline]
     pub fn run(steps: u64) {
-        chain(steps);
+        if steps > 0 {
+            chain(steps);
+        }
     }
 }
 

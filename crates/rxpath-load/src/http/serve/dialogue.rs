@@ -81,9 +81,7 @@ impl Scratch {
 
     #[inline]
     fn answer(&mut self, kind: Kind) {
-        if self.rules.work_steps > 0 {
-            Spinner::run(self.rules.work_steps);
-        }
+        Spinner::run(self.rules.work_steps);
         self.queue.push(kind);
     }
 

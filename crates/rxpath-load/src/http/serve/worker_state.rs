@@ -80,8 +80,7 @@ pub(super) enum Overdue {
 impl WorkerState {
     pub(super) fn new(plan: Plan, start: &Start) -> Self {
         let options = &plan.options;
-        let work_steps =
-            if options.work_ns > 0 { Spinner::calibrate().steps(options.work_ns) } else { 0 };
+        let work_steps = Spinner::steps_of(options.work_ns);
         let (max_head, max_body) = (options.max_request_bytes, options.max_body_bytes);
         let rules = Rules { max_head, max_body, work_steps };
         Self {

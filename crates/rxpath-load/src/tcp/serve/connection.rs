@@ -8,10 +8,10 @@ use crate::engine::epoll::Flags;
 use crate::engine::socket::Socket;
 use crate::engine::spin::Spinner;
 use crate::tcp::flow::{Feed, Sink};
-use crate::tcp::frame::{ASK_REPORT, ServerMessage};
+use crate::tcp::frame::{ASK_REPORT, ServerHello, ServerMessage};
 use crate::tcp::open_connections::Listed;
 use crate::tcp::pattern::Pattern;
-use crate::tcp::preamble::{Kind, PREAMBLE_BYTES, Preamble, Refusal};
+use crate::tcp::preamble::{Kind, PREAMBLE_BYTES, Preamble, Refusal, SendMethod};
 use crate::tcp::serve::options::ReceiveMethod;
 use crate::tcp::serve::runs::{Moved, Run, Runs};
 
@@ -92,14 +92,6 @@ pub(super) struct Lent<'a> {
     pub(super) work_steps: u64,
 }
 
-impl Lent<'_> {
-    fn work(&self) {
-        if self.work_steps > 0 {
-            Spinner::run(self.work_steps);
-        }
-    }
-}
-
 impl Connection {
     pub(super) fn new(socket: Socket, now_ns: u64) -> Self {
         Self {
@@ -169,16 +161,17 @@ impl Connection {
                     return Ok(Step::Ended);
                 }
                 self.delivered(got, lent);
-                lent.work();
+                Spinner::run(lent.work_steps);
                 Ok(Step::Moved)
             }
             Phase::Transactions { need, .. } => {
                 let most = (*need as usize).min(lent.buffer.len());
                 let got = self.socket.recv(&mut lent.buffer[..most], 0)?;
-                if got == 0 {
-                    return self.end_of_requests();
+                match got {
+                    0 if *need < self.order.request_bytes => Err(ErrorKind::UnexpectedEof.into()),
+                    0 => Ok(Step::Ended),
+                    _ => self.request_bytes(got, 0, lent),
                 }
-                self.request_bytes(got, 0, lent)
             }
             Phase::Control { .. } => self.read_control(lent),
             Phase::Ending => match self.socket.recv(lent.buffer, 0) {
@@ -198,7 +191,7 @@ impl Connection {
                 let Some(feed) = &mut self.feed else { return Ok(Step::Idle) };
                 lent.calls += 1;
                 let sent = feed.push(&self.socket, usize::MAX)?;
-                self.note(lent.now_ns, lent);
+                self.note(lent);
                 lent.sent += sent as u64;
                 Ok(Step::Moved)
             }
@@ -225,28 +218,18 @@ impl Connection {
         self.feed.as_mut().map_or(Ok(()), |feed| feed.reap(&self.socket))
     }
 
-    /// The client ended its direction.
-    fn end_of_requests(&self) -> io::Result<Step> {
-        match self.phase {
-            Phase::Transactions { need, .. } if need < self.order.request_bytes => {
-                Err(ErrorKind::UnexpectedEof.into())
-            }
-            _ => Ok(Step::Ended),
-        }
-    }
-
-    fn note(&mut self, now_ns: u64, lent: &Lent) {
+    fn note(&mut self, lent: &Lent) {
         if self.first_ns == 0 {
-            self.first_ns = now_ns;
+            self.first_ns = lent.now_ns;
             if let Some(run) = &self.run {
                 lent.runs.begun(run);
             }
         }
-        self.last_ns = now_ns;
+        self.last_ns = lent.now_ns;
     }
 
     fn delivered(&mut self, bytes: usize, lent: &mut Lent) {
-        self.note(lent.now_ns, lent);
+        self.note(lent);
         lent.delivered += bytes as u64;
     }
 
@@ -269,6 +252,7 @@ impl Connection {
 
     /// Says why not, in the language that the client seems to speak.
     fn refuse(&self, refusal: Refusal, told: &[u8]) -> Step {
+        let refused = || ServerMessage::Refused { why: refusal.to_string() }.to_bytes();
         let (code, text) = match refusal {
             Refusal::Stranger => {
                 let text = "this is `rxpath serve tcp`; it serves only `rxpath load tcp`\n";
@@ -280,12 +264,8 @@ impl Connection {
                 };
                 ("stranger", format!("{head}{text}").into_bytes())
             }
-            Refusal::Version(_) => {
-                ("version", ServerMessage::Refused { why: refusal.to_string() }.to_bytes())
-            }
-            Refusal::Malformed(_) => {
-                ("malformed", ServerMessage::Refused { why: refusal.to_string() }.to_bytes())
-            }
+            Refusal::Version(_) => ("version", refused()),
+            Refusal::Malformed(_) => ("malformed", refused()),
         };
         // A client that does not listen either is not waited for.
         let _ = self.socket.send_with(&text, libc::MSG_DONTWAIT);
@@ -296,13 +276,13 @@ impl Connection {
     /// Takes up its work; `rest` of the thread's buffer came behind the preamble.
     fn begin(&mut self, order: Preamble, rest: Range<usize>, lent: &mut Lent) -> io::Result<Step> {
         self.order = order;
-        self.run = Some(lent.runs.run(order.run));
+        let run = lent.runs.run(order.run);
         if order.nodelay {
             self.socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
         }
         match order.kind {
             Kind::Control => {
-                let hello = ServerMessage::Hello(crate::tcp::frame::ServerHello {
+                let hello = ServerMessage::Hello(ServerHello {
                     program: env!("CARGO_PKG_VERSION").into(),
                     receive: lent.receive,
                     threads_count: lent.runs.shared.tallies.len(),
@@ -316,15 +296,13 @@ impl Connection {
             }
             Kind::Transactions | Kind::Single => {
                 self.phase = Phase::Transactions { need: order.request_bytes, owed: 0 };
-                let (pattern, size) = (Arc::clone(lent.pattern), usize::MAX);
-                let method = crate::tcp::preamble::SendMethod::Copy;
-                self.feed = Some(Feed::new(pattern, method, size, order.verify));
+                let (pattern, method) = (Arc::clone(lent.pattern), SendMethod::Copy);
+                self.feed = Some(Feed::new(pattern, method, usize::MAX, order.verify));
                 self.sink = Sink::new(&self.socket, ReceiveMethod::Read, order.verify)?;
             }
         }
-        if let Some(run) = &self.run {
-            run.joined();
-        }
+        run.joined();
+        self.run = Some(run);
         if order.kind != Kind::Single {
             self.is_long_lived = true;
             self.listed = Some(lent.runs.live.enter(&self.socket));
@@ -358,7 +336,7 @@ impl Connection {
         }
         self.sink.took(&lent.buffer[rest.clone()], lent.pattern);
         self.delivered(rest.len(), lent);
-        lent.work();
+        Spinner::run(lent.work_steps);
         Ok(Step::Moved)
     }
 
@@ -380,7 +358,7 @@ impl Connection {
             return Ok(Step::Moved);
         }
         // Before the response, as a server would: the client waits for it.
-        lent.work();
+        Spinner::run(lent.work_steps);
         self.respond(lent)
     }
 

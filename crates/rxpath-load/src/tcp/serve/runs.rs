@@ -1,6 +1,5 @@
 //! The runs of a server's clients, and the connections that intervals read.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -19,20 +18,16 @@ pub(super) const MISMATCHES: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Run {
     id: u64,
-    connections: AtomicU64,
-    delivered_bytes: AtomicU64,
-    sent_bytes: AtomicU64,
-    transactions: AtomicU64,
-    mapped_bytes: AtomicU64,
-    first_ns: AtomicU64,
-    last_ns: AtomicU64,
     /// Instant and CPU time of every thread when the first byte came.
     begin: OnceLock<(u64, Vec<u64>)>,
-    ended: Mutex<Ended>,
+    so_far: Mutex<SoFar>,
 }
 
+/// How many connections began, and what those that ended moved and said.
 #[derive(Debug, Default)]
-struct Ended {
+struct SoFar {
+    connections: u64,
+    moved: Moved,
     tcp: Option<TcpSummary>,
     mismatches: Vec<Mismatch>,
 }
@@ -51,30 +46,31 @@ pub(super) struct Moved {
 impl Run {
     /// A connection of the run begins.
     pub(super) fn joined(&self) {
-        self.connections.fetch_add(1, Relaxed);
+        locked(&self.so_far).connections += 1;
     }
 
     /// A connection of the run ends.
     pub(super) fn add(&self, moved: Moved) {
-        self.delivered_bytes.fetch_add(moved.delivered_bytes, Relaxed);
-        self.sent_bytes.fetch_add(moved.sent_bytes, Relaxed);
-        self.transactions.fetch_add(moved.transactions, Relaxed);
-        self.mapped_bytes.fetch_add(moved.mapped_bytes, Relaxed);
+        let mut so_far = locked(&self.so_far);
+        let all = &mut so_far.moved;
+        all.delivered_bytes += moved.delivered_bytes;
+        all.sent_bytes += moved.sent_bytes;
+        all.transactions += moved.transactions;
+        all.mapped_bytes += moved.mapped_bytes;
         if moved.first_ns > 0 {
             // 0 means none, so the smallest is looked for among the others.
-            let _ = self.first_ns.fetch_update(Relaxed, Relaxed, |first| {
-                (first == 0 || moved.first_ns < first).then_some(moved.first_ns)
-            });
-            self.last_ns.fetch_max(moved.last_ns, Relaxed);
+            let first_ns = if all.first_ns > 0 { all.first_ns } else { u64::MAX };
+            all.first_ns = first_ns.min(moved.first_ns);
+            all.last_ns = all.last_ns.max(moved.last_ns);
         }
     }
 
     /// What the socket of a lasting connection said at its end, and whether its payload was wrong.
     pub(super) fn end(&self, tcp: Option<TcpSummary>, wrong: Option<Mismatch>) {
-        let mut ended = locked(&self.ended);
-        ended.tcp = TcpSummary::of(ended.tcp.into_iter().chain(tcp));
-        if ended.mismatches.len() < MISMATCHES {
-            ended.mismatches.extend(wrong);
+        let mut so_far = locked(&self.so_far);
+        so_far.tcp = TcpSummary::of(so_far.tcp.into_iter().chain(tcp));
+        if so_far.mismatches.len() < MISMATCHES {
+            so_far.mismatches.extend(wrong);
         }
     }
 }
@@ -118,25 +114,25 @@ impl Runs {
     /// What the run did so far; connections that are still open count at their end.
     pub(super) fn report(&self, id: u64, maps: bool) -> ServerReport {
         let run = self.run(id);
-        let span_ns = run.last_ns.load(Relaxed).saturating_sub(run.first_ns.load(Relaxed));
-        let ended = locked(&run.ended);
+        let so_far = locked(&run.so_far);
+        let moved = so_far.moved;
         ServerReport {
-            connections_total: run.connections.load(Relaxed),
-            delivered_bytes: run.delivered_bytes.load(Relaxed),
-            sent_bytes: run.sent_bytes.load(Relaxed),
-            transactions_total: run.transactions.load(Relaxed),
-            duration_s: span_ns as f64 / 1e9,
-            mapped_bytes: maps.then(|| run.mapped_bytes.load(Relaxed)),
-            mismatches: ended.mismatches.clone(),
-            threads: self.busy(&run),
-            tcp: ended.tcp,
+            connections_total: so_far.connections,
+            delivered_bytes: moved.delivered_bytes,
+            sent_bytes: moved.sent_bytes,
+            transactions_total: moved.transactions,
+            duration_s: moved.last_ns.saturating_sub(moved.first_ns) as f64 / 1e9,
+            mapped_bytes: maps.then_some(moved.mapped_bytes),
+            mismatches: so_far.mismatches.clone(),
+            threads: self.busy(&run, moved.last_ns),
+            tcp: so_far.tcp,
         }
     }
 
-    fn busy(&self, run: &Run) -> Vec<ServerThread> {
+    fn busy(&self, run: &Run, last_ns: u64) -> Vec<ServerThread> {
         let Some((begin_ns, cpu_ns)) = run.begin.get() else { return Vec::new() };
         // The time between the run's end and the question is idle and belongs to nobody.
-        let end_ns = run.last_ns.load(Relaxed).max(begin_ns + 1);
+        let end_ns = last_ns.max(begin_ns + 1);
         let tallies = &self.shared.tallies;
         let threads = tallies.iter().zip(cpu_ns).map(|(tally, before)| {
             let used = thread::cpu_clock_ns(tally.tid.load(Relaxed)).saturating_sub(*before);

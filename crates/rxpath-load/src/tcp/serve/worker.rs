@@ -22,7 +22,6 @@ use crate::tcp::serve::connection::{Connection, Lent, Step};
 use crate::tcp::serve::options::ServeOptions;
 use crate::tcp::serve::server::ServerState;
 use crate::tcp::serve::worker::blocking::OnlyConnection;
-use crate::tcp::serve::worker::steps::Steps;
 use crate::udp::serve::options::Sockets;
 use crate::usage::UsageMeter;
 
@@ -85,18 +84,14 @@ struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     fn new(plan: &'a Plan, start: &'a Start<'a>) -> io::Result<Self> {
-        let epoll = Epoll::new()?;
         let mut worker = Self {
             plan,
             start,
             tally: start.tally,
-            epoll,
+            epoll: Epoll::new()?,
             connections: Slab::default(),
             buffer: vec![0; plan.options.buffer_bytes],
-            work_steps: match plan.options.work_ns {
-                0 => 0,
-                work_ns => Spinner::calibrate().steps(work_ns),
-            },
+            work_steps: Spinner::steps_of(plan.options.work_ns),
             usage: UsageMeter::new(start.cpu),
             next_sweep_ns: 0,
             resting_until_ns: 0,
@@ -134,8 +129,12 @@ impl<'a> Worker<'a> {
             for event in &events[..n] {
                 match event.data() {
                     LISTENER => self.accept()?,
-                    BELL => self.take_over(now_ns)?,
-                    key => self.event(key, event.events(), false)?,
+                    BELL => {
+                        for connection in self.plan.server.inboxes[self.start.index].take() {
+                            self.adopt(connection, now_ns)?;
+                        }
+                    }
+                    key => self.event(key, event.events(), false, clock::now_ns())?,
                 }
             }
             self.serve_by_blocking(&events[..n])?;
@@ -166,7 +165,7 @@ impl<'a> Worker<'a> {
             for event in &events[..n] {
                 if event.data() < BELL {
                     connections += 1;
-                    self.event(event.data(), event.events(), true)?;
+                    self.event(event.data(), event.events(), true, clock::now_ns())?;
                 }
             }
             if connections == 0 {
@@ -212,26 +211,15 @@ impl<'a> Worker<'a> {
             self.plan.server.past().connections_total += 1;
             // The first bytes are often there already, and asking costs less than a round of epoll; a
             // connection that is done with them never enters it.
-            return self.event_at(key, Flags::EPOLLIN, false, now_ns);
+            return self.event(key, Flags::EPOLLIN, false, now_ns);
         }
         self.watch(key, false)
     }
 
-    fn take_over(&mut self, now_ns: u64) -> io::Result<()> {
-        for connection in self.plan.server.inboxes[self.start.index].take() {
-            self.adopt(connection, now_ns)?;
-        }
-        Ok(())
-    }
-
-    fn event(&mut self, key: u64, flags: Flags, stopping: bool) -> io::Result<()> {
-        self.event_at(key, flags, stopping, clock::now_ns())
-    }
-
-    /// Lets a connection do what it can.
-    fn event_at(&mut self, key: u64, flags: Flags, stopping: bool, now_ns: u64) -> io::Result<()> {
-        let steps = Steps { flags, stopping };
-        self.turn(key, stopping, now_ns, |connection, lent| steps.run(connection, lent))
+    /// Lets a connection do what it can; when stopping, it sends nothing more.
+    fn event(&mut self, key: u64, flags: Flags, stopping: bool, now_ns: u64) -> io::Result<()> {
+        let flags = if stopping { flags.difference(Flags::EPOLLOUT) } else { flags };
+        self.turn(key, stopping, now_ns, |connection, lent| steps::run(flags, connection, lent))
     }
 
     /// Gives a connection its turn, counts what it did, and follows what it came to.
@@ -316,8 +304,7 @@ impl<'a> Worker<'a> {
         let Some(connection) = self.connections.remove(key) else { return };
         self.plan.server.leave(&connection, self.start.index, error.map(errno_name));
         self.tally.connections.set(self.tally.connections.get().saturating_sub(1));
-        // Closing the last descriptor takes it out of epoll.
-        drop(connection);
+        // Dropped here: closing the last descriptor takes it out of epoll.
     }
 
     /// Looks after what is slow: silent clients, a resting listener.

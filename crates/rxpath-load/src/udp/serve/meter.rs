@@ -31,7 +31,7 @@ impl Meter {
     pub(super) fn new(work_ns: u64, senders: &[SenderClock]) -> Self {
         let own = SenderClock { id: clock::identity(), ..SenderClock::default() };
         let clocks: Vec<SenderClock> = senders.iter().copied().chain([own]).collect();
-        let work_steps = if work_ns > 0 { Spinner::calibrate().steps(work_ns) } else { 0 };
+        let work_steps = Spinner::steps_of(work_ns);
         let margin_ns = margin_ns(senders);
         Self { clock: own, clocks, margin_ns, work_steps, ..Self::default() }
     }
@@ -52,9 +52,7 @@ impl Meter {
         } else {
             self.unnumbered += 1;
         }
-        if self.work_steps > 0 {
-            Spinner::run(self.work_steps);
-        }
+        Spinner::run(self.work_steps);
     }
 
     /// Goes over to another sender's clock; whether it is known.

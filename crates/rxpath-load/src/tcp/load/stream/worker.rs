@@ -134,7 +134,9 @@ impl<'a> Worker<'a> {
         let mut now_ns = clock::now_ns();
         while !self.is_over(now_ns) && !self.plan.conns[0].is_ended {
             if self.plan.conns[0].due_bytes == 0 {
-                self.wait_for_schedule(now_ns);
+                if let Some(pace) = &self.pace {
+                    pace.wait(now_ns, self.end_ns);
+                }
                 now_ns = clock::now_ns();
                 self.allow_due(now_ns);
                 continue;
@@ -145,17 +147,9 @@ impl<'a> Worker<'a> {
                 self.pull(0);
             }
             now_ns = self.tally.last_ns.get().max(now_ns);
-            if self.pace.is_some() {
-                self.allow_due(now_ns);
-            }
+            self.allow_due(now_ns);
         }
         self.plan.conns[0].socket.set_nonblocking(true)
-    }
-
-    fn wait_for_schedule(&self, now_ns: u64) {
-        if let Some(pace) = &self.pace {
-            pace.wait(now_ns, self.end_ns);
-        }
     }
 
     /// Lets connections send what is due by now, one after the other in turn.
