@@ -128,13 +128,8 @@ impl Start<'_> {
 
     /// Reports that the worker is ready and waits for the start; `None` when the stop comes first.
     pub(crate) fn ready_and_wait(&self) -> Option<u64> {
-        self.ready_prepare_and_wait(|| ())
-    }
-
-    /// The same; `prepare` runs once, before the last sleep.
-    pub(crate) fn ready_prepare_and_wait(&self, prepare: impl FnOnce()) -> Option<u64> {
         self.ready();
-        wait_for_start(self.shared, prepare)
+        wait_for_start(self.shared, || ())
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use crate::engine::memory::Memory;
 use crate::engine::socket::Socket;
 pub use arrivals::Arrivals;
-use calls::{Rings, bind, in_force, option, register, socket};
+use calls::{Rings, bind, is_copying, option, register, socket};
 use ring::Ring;
 
 /// Bytes in front of a received frame that the kernel keeps (`XDP_PACKET_HEADROOM`, include/uapi/linux/bpf.h).
@@ -53,15 +53,6 @@ pub struct Shape {
     pub frame_bytes: u32,
     /// Entries of the ring for frames to send or received frames; a power of two.
     pub ring: u32,
-}
-
-/// How frames get from the shared memory to the driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copying {
-    /// The driver reads and writes them in place.
-    None,
-    /// The kernel copies them.
-    Each,
 }
 
 /// Which call was refused.
@@ -147,19 +138,20 @@ pub struct Xsk {
     completed: Ring<u64>,
     memory: Memory,
     shape: Shape,
-    copying: Copying,
+    /// The kernel copies frames between the shared memory and the driver, which otherwise reads and writes them in place.
+    pub(crate) is_copying: bool,
     /// No other socket of this process has this number.
     number: u64,
 }
 
 impl Xsk {
-    /// Opens a socket, and gives all frames of its memory with it.
+    /// Opens a socket, and gives all frames of its memory with it; `copies`: the kernel shall copy frames.
     ///
     /// **Errors** which step was refused; `EBUSY` of [`Step::Bind`] only after half a second.
-    pub fn open(shape: Shape, copying: Copying) -> Result<(Self, Vec<Frame>), Refusal> {
+    pub fn open(shape: Shape, copies: bool) -> Result<(Self, Vec<Frame>), Refusal> {
         let until = Instant::now() + BUSY_PATIENCE;
         loop {
-            match Self::open_once(shape, copying) {
+            match Self::open_once(shape, copies) {
                 Err(refusal) if refusal.is_busy() && Instant::now() < until => {
                     // why: the kernel does not say when its work item has run; the loop ends after `BUSY_PATIENCE`.
                     std::thread::sleep(BUSY_PAUSE);
@@ -169,18 +161,18 @@ impl Xsk {
         }
     }
 
-    fn open_once(shape: Shape, copying: Copying) -> Result<(Self, Vec<Frame>), Refusal> {
+    fn open_once(shape: Shape, copies: bool) -> Result<(Self, Vec<Frame>), Refusal> {
         let socket = socket().map_err(Step::Socket.refused())?;
         let memory = register(&socket, shape).map_err(Step::Memory.refused())?;
         let rings = Rings::open(&socket, shape).map_err(Step::Rings.refused())?;
-        bind(&socket, shape, copying).map_err(Step::Bind.refused())?;
-        let copying = in_force(&socket).map_err(Step::Bind.refused())?;
-        let (xsk, frames) = Self::of(socket, rings, memory, shape, copying);
+        bind(&socket, shape, copies).map_err(Step::Bind.refused())?;
+        let is_copying = is_copying(&socket).map_err(Step::Bind.refused())?;
+        let (xsk, frames) = Self::of(socket, rings, memory, shape, is_copying);
         if shape.side == Side::Send {
             // Older kernels keep their 32.
             let budget = shape.ring.max(32);
             let _ = xsk.socket.set(libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, budget as i32);
-            if copying == Copying::None {
+            if !is_copying {
                 // Some drivers have zero copy only while an XDP program runs, and say it here.
                 xsk.wake().map_err(Step::Wake.refused())?;
             }
@@ -194,11 +186,11 @@ impl Xsk {
         rings: Rings,
         memory: Memory,
         shape: Shape,
-        copying: Copying,
+        is_copying: bool,
     ) -> (Self, Vec<Frame>) {
         let Rings { ring, fill, completed } = rings;
         let number = SOCKETS.fetch_add(1, Ordering::Relaxed);
-        let xsk = Self { socket, ring, fill, completed, memory, shape, copying, number };
+        let xsk = Self { socket, ring, fill, completed, memory, shape, is_copying, number };
         let frames = (0..shape.frames).map(|index| Frame { index, socket: number }).collect();
         (xsk, frames)
     }
@@ -206,11 +198,6 @@ impl Xsk {
     /// The socket, for its options and for waiting.
     pub fn socket(&self) -> &Socket {
         &self.socket
-    }
-
-    /// How frames get to the driver.
-    pub fn copying(&self) -> Copying {
-        self.copying
     }
 
     /// Whether the ring is that of frames to send: a producer's calls are for this one, a consumer's for the other.
@@ -284,7 +271,7 @@ impl Xsk {
     /// Whether the kernel sends only after a [`Xsk::wake`]. In copy mode it always does.
     #[inline]
     pub fn wants_wake(&self) -> bool {
-        self.copying == Copying::Each || self.ring.flags() & libc::XDP_RING_NEED_WAKEUP != 0
+        self.is_copying || self.ring.flags() & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
     /// Makes the kernel look at the frames to send; in copy mode it sends some of them in this call.
@@ -376,7 +363,7 @@ mod tests {
         let socket = Socket::udp("127.0.0.1:0".parse().unwrap()).unwrap();
         let memory = Memory::anonymous(2 * FRAME_BYTES as usize).unwrap();
         let rings = Rings { ring: ring(), fill: ring(), completed: ring() };
-        Xsk::of(socket, rings, memory, shape, Copying::Each)
+        Xsk::of(socket, rings, memory, shape, true)
     }
 
     #[test]

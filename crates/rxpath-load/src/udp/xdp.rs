@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::LoadError;
-use crate::engine::xsk::{Copying, Frame, Refusal, Shape, Side, Step, Xsk};
+use crate::engine::xsk::{Frame, Refusal, Shape, Side, Step, Xsk};
 
 /// What an AF_XDP socket needs.
 pub(crate) const NEEDS: &str = "CAP_NET_RAW and CAP_NET_ADMIN";
@@ -110,23 +110,15 @@ impl XdpOptions {
     }
 }
 
-/// The sockets of a workload, one for each thread, and the frames of each.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    /// In the order of the threads.
-    pub(crate) sockets: Vec<(Xsk, Vec<Frame>)>,
-    /// What they have in common.
-    pub(crate) settings: XdpSettings,
-}
-
-/// Opens one socket for each of `threads` threads, for frames of `longest` bytes.
+/// Opens one socket for each of `threads` threads, for frames of `longest` bytes; each with its frames, and what the
+/// sockets have in common.
 pub(crate) fn open(
     device: &NetworkLink,
     side: Side,
     options: &XdpOptions,
     threads: usize,
     longest: usize,
-) -> Result<Opened, LoadError> {
+) -> Result<(Vec<(Xsk, Vec<Frame>)>, XdpSettings), LoadError> {
     let count = queue_count(device, side);
     let word = if side == Side::Send { "transmit" } else { "receive" };
     let has = format!("{} has {count} {word} queues", device.name);
@@ -140,15 +132,12 @@ pub(crate) fn open(
         shape.queue = *queue;
         let opened = open_one(device, shape, mode)?;
         // All alike: what the first gets is asked of the others.
-        mode = match opened.0.copying() {
-            Copying::None => XskMode::ZeroCopy,
-            Copying::Each => XskMode::Copy,
-        };
+        mode = if opened.0.is_copying { XskMode::Copy } else { XskMode::ZeroCopy };
         sockets.push(opened);
     }
     let (device, ring_entries, frames_count) = (device.name.clone(), ring, frames);
     let settings = XdpSettings { device, mode, queues, ring_entries, frames_count, frame_bytes };
-    Ok(Opened { sockets, settings })
+    Ok((sockets, settings))
 }
 
 fn open_one(
@@ -158,7 +147,7 @@ fn open_one(
 ) -> Result<(Xsk, Vec<Frame>), LoadError> {
     let refused = |refusal| refused(&device.name, shape, mode, refusal);
     if mode != XskMode::Copy {
-        match Xsk::open(shape, Copying::None) {
+        match Xsk::open(shape, false) {
             Ok(opened) => return Ok(opened),
             Err(refusal) if mode == XskMode::ZeroCopy || refusal.is_busy() => {
                 return Err(refused(refusal));
@@ -167,7 +156,7 @@ fn open_one(
             Err(_) => {}
         }
     }
-    Xsk::open(shape, Copying::Each).map_err(refused)
+    Xsk::open(shape, true).map_err(refused)
 }
 
 /// Queues in use; older kernels tell only how many there can be.

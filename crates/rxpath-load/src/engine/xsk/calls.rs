@@ -6,7 +6,7 @@ use std::mem::zeroed;
 use socket2::{Domain, Type};
 
 use super::ring::{self, Ring};
-use super::{Copying, Shape, Side};
+use super::{Shape, Side};
 use crate::engine::memory::Memory;
 use crate::engine::socket::{Socket, read_option};
 
@@ -24,11 +24,8 @@ pub(super) fn register(socket: &Socket, shape: Shape) -> io::Result<Memory> {
     Ok(memory)
 }
 
-pub(super) fn bind(socket: &Socket, shape: Shape, copying: Copying) -> io::Result<()> {
-    let how = match copying {
-        Copying::None => libc::XDP_ZEROCOPY,
-        Copying::Each => libc::XDP_COPY,
-    };
+pub(super) fn bind(socket: &Socket, shape: Shape, is_copying: bool) -> io::Result<()> {
+    let how = if is_copying { libc::XDP_COPY } else { libc::XDP_ZEROCOPY };
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
         sxdp_flags: how | libc::XDP_USE_NEED_WAKEUP,
@@ -42,11 +39,10 @@ pub(super) fn bind(socket: &Socket, shape: Shape, copying: Copying) -> io::Resul
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-pub(super) fn in_force(socket: &Socket) -> io::Result<Copying> {
+pub(super) fn is_copying(socket: &Socket) -> io::Result<bool> {
     // SAFETY: the struct consists of numbers.
     let found: libc::xdp_options = unsafe { option(socket, libc::XDP_OPTIONS) }?;
-    let is_in_place = found.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
-    Ok(if is_in_place { Copying::None } else { Copying::Each })
+    Ok(found.flags & libc::XDP_OPTIONS_ZEROCOPY == 0)
 }
 
 /// An option; what an older kernel does not fill in is zero.

@@ -91,14 +91,10 @@ fn load(plan: &Plan<FrameFlow>, start: &Start<'_>, ifindex: u32) -> Result<LiveF
     LiveFrames::load(&FrameSender {
         ifindex,
         flows: &flows.collect::<Vec<_>>(),
-        batch: batch(options),
+        batch: options.batch.min(MOST_AT_ONCE) as u32,
         has_header: options.size >= HEADER_BYTES,
         schedule: pace(options, start, 0).map(|pace| pace.schedule()).unwrap_or_default(),
     })
-}
-
-fn batch(options: &LoadOptions) -> u32 {
-    options.batch.min(MOST_AT_ONCE) as u32
 }
 
 fn pace(options: &LoadOptions, start: &Start<'_>, start_ns: u64) -> Option<Pace> {

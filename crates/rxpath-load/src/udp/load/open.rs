@@ -132,7 +132,7 @@ fn settle<F: Flow>(
         .into(),
         threads: options.threads.clone(),
         batch: options.batch,
-        call: F::call(options).into(),
+        call: options.engine.call(options.batch).into(),
         gso_segments: options.gso,
         connected: !options.unconnected && !bypasses_udp,
         engine: options.engine,

@@ -51,6 +51,16 @@ impl Engine {
         self != Self::Socket
     }
 
+    /// System call of the loop, which takes a batch of this many messages.
+    pub fn call(self, batch: usize) -> &'static str {
+        match self {
+            Self::Socket if batch == 1 => "send",
+            Self::Socket | Self::RawBadChecksum => "sendmmsg",
+            Self::Xdp => "sendto of an AF_XDP socket",
+            Self::XdpFrames => "BPF_PROG_TEST_RUN",
+        }
+    }
+
     /// Whether it hands whole Ethernet frames to a device.
     pub fn sends_frames(self) -> bool {
         matches!(self, Self::Xdp | Self::XdpFrames)

@@ -18,8 +18,6 @@ use crate::zone;
 
 /// One source port to one destination.
 pub(super) trait Flow: Sized + Send + 'static {
-    /// System call of the loop.
-    fn call(options: &LoadOptions) -> &'static str;
     /// Opens a flow by a socket that is bound as the options want.
     fn open(socket: Socket, to: SocketAddr, options: &LoadOptions) -> Result<Self, LoadError>;
     /// The socket whose send buffer holds the messages; frames have none.
@@ -36,15 +34,6 @@ pub(super) trait Flow: Sized + Send + 'static {
     ) -> Result<(), LoadError> {
         Ok(())
     }
-}
-
-/// What an engine knows at its end.
-#[derive(Debug, Default)]
-pub(super) struct Settled {
-    /// Messages that the kernel took, less those that [`Transmit::send`] counted.
-    pub(super) uncounted: i64,
-    /// Of AF_XDP sockets.
-    pub(super) xdp: Option<XdpLedger>,
 }
 
 /// An engine with the flows and the messages of one thread.
@@ -66,17 +55,14 @@ pub(super) trait Transmit: Sized {
     fn send(&mut self, flow: usize, from: usize, to: usize) -> io::Result<usize>;
     /// Waits for room in a flow's send buffer, for some milliseconds; whether there is some.
     fn wait_for_room(&self, flow: usize) -> io::Result<bool>;
-    /// Waits until the kernel has taken what is still in flight to it, for some seconds at most.
-    fn finish(&mut self) -> Settled {
-        Settled::default()
+    /// Waits until the kernel has taken what is still in flight to it, for some seconds at most. Returns how many messages the
+    /// kernel took, less those that [`Transmit::send`] counted, and what AF_XDP sockets say.
+    fn finish(&mut self) -> (i64, Option<XdpLedger>) {
+        (0, None)
     }
 }
 
-/// Connects, so that the kernel looks the route up once.
-fn connect(socket: &Socket, to: SocketAddr) -> Result<(), LoadError> {
-    socket.connect(to).map_err(|e| connect_error(to, e))
-}
-
+/// A refused connect in words.
 fn connect_error(to: SocketAddr, source: io::Error) -> LoadError {
     let hint = match source.raw_os_error() {
         Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => {

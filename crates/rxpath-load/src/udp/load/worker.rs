@@ -5,13 +5,13 @@ use std::io::{self, ErrorKind};
 
 use crate::LoadError;
 use crate::engine::{clock, thread};
-use crate::pace::{Pace, Share};
+use crate::pace::{Pace, Share, wait_for_start};
 use crate::pool::Start;
 use crate::tally::Tally;
 use crate::udp::header::Stamp;
 use crate::udp::load::fill::Layout;
 use crate::udp::load::options::LoadOptions;
-use crate::udp::load::transmit::{Settled, Transmit};
+use crate::udp::load::transmit::Transmit;
 use crate::udp::result::{FramesLedger, ThreadResult, XdpLedger};
 use crate::usage::UsageMeter;
 use rxpath_stats::Histogram;
@@ -52,12 +52,13 @@ pub(super) fn run<T: Transmit>(plan: Plan<T::Flow>, start: &Start) -> Result<Rep
     thread::set_exact_timers();
     let mut sender = Sender::<T>::new(plan, start)?;
     // CPU time counts from just before the last sleep, which takes none. Set-up is not in it. Up to 100 us of spinning are.
-    if let Some(start_ns) = start.ready_prepare_and_wait(|| sender.usage.restart()) {
+    start.ready();
+    if let Some(start_ns) = wait_for_start(start.shared, || sender.usage.restart()) {
         sender.send_until_stopped(start_ns)?;
     }
-    let settled = sender.engine.finish();
-    sender.settle(settled.uncounted);
-    Ok(sender.report(settled))
+    let (uncounted, xdp) = sender.engine.finish();
+    sender.settle(uncounted);
+    Ok(sender.report(xdp))
 }
 
 /// The loop's state.
@@ -255,7 +256,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
         }
     }
 
-    fn report(self, settled: Settled) -> Report {
+    fn report(self, xdp: Option<XdpLedger>) -> Report {
         let tally = self.tally;
         let segments = self.layout.segments as u64;
         let target = self.target_messages.map(|messages| messages * segments);
@@ -268,7 +269,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
                 longest_away_us: 0.0,
             },
             target: target.unwrap_or(tally.offered.get()),
-            xdp: settled.xdp,
+            xdp,
             ..self.report
         }
     }

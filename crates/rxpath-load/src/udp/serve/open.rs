@@ -53,8 +53,7 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
     if options.size > 65_507 {
         return bad("--size: a UDP datagram holds at most 65507 bytes", "choose a smaller size");
     }
-    xdp::check(options)?;
-    Ok(())
+    xdp::check(options)
 }
 
 /// The sockets, and whether their receive buffers were forced.

@@ -141,12 +141,11 @@ fn sockets(
     let (most, asked) =
         (HEADROOM + LINK_BYTES + device.mtu as usize, HEADROOM + LONGEST_HEAD + options.size);
     let longest = most.min(asked.max(xdp::MOST_FRAME_BYTES));
-    let opened = xdp::open(device, Side::Receive, &options.xdp, count, longest)?;
+    let (opened, settings) = xdp::open(device, Side::Receive, &options.xdp, count, longest)?;
     let mut shares: Sharing = Vec::new();
     shares.resize_with(threads, Vec::new);
-    let queues = &opened.settings.queues;
     for (index, ((mut xsk, mut frames), queue)) in
-        opened.sockets.into_iter().zip(queues).enumerate()
+        opened.into_iter().zip(&settings.queues).enumerate()
     {
         xsk.fill(&mut frames);
         program
@@ -154,7 +153,7 @@ fn sockets(
             .map_err(|error| refused_by_host(options.engine.option(), error))?;
         shares[index % threads].push((xsk, frames));
     }
-    Ok((shares, opened.settings))
+    Ok((shares, settings))
 }
 
 /// The device that the datagrams come in by, and the tag of their frames.

@@ -8,32 +8,32 @@ use rxpath_host::read::netlink::NetworkLink;
 use rxpath_host::write::netlink::next_hop::NextHop;
 
 use crate::LoadError;
-use crate::engine::frame;
+use crate::buffers;
+use crate::engine::frame::{FrameTemplate, LONGEST_HEAD};
 use crate::engine::packet::Ends;
-use crate::engine::socket::Socket;
-use crate::udp::load::options::{Engine, LoadOptions};
-use crate::udp::load::transmit::{Flow, connect};
+use crate::engine::socket::{Buffer, Socket};
+use crate::engine::xsk::{Frame, Side, Xsk};
+use crate::udp::load::options::{Engine, LoadOptions, LoadSettings};
+use crate::udp::load::transmit::{Flow, connect_error};
+use crate::udp::xdp;
 pub(in crate::udp::load) use crate::udp::xdp::refused_by_host as refused;
+
+/// Memory of a packet in addition to its data: its struct, the shared info, headroom.
+const PACKET_EXTRA: u64 = 1024;
 
 /// A flow, the device that takes its frames, and the UDP socket that holds the source port.
 #[derive(Debug)]
 pub(in crate::udp::load) struct FrameFlow {
-    pub(in crate::udp::load) frames: frame::FrameTemplate,
+    pub(in crate::udp::load) frames: FrameTemplate,
     pub(in crate::udp::load) hop: NextHop,
-    from: SocketAddr,
-    _port: Socket,
+    port: Socket,
+    /// The AF_XDP socket of a thread, which its first flow brings.
+    pub(super) xsk: Option<(Xsk, Vec<Frame>)>,
 }
 
 impl Flow for FrameFlow {
-    fn call(options: &LoadOptions) -> &'static str {
-        match options.engine {
-            Engine::XdpFrames => "BPF_PROG_TEST_RUN",
-            _ => "sendto of an AF_XDP socket",
-        }
-    }
-
     fn open(port: Socket, to: SocketAddr, options: &LoadOptions) -> Result<Self, LoadError> {
-        connect(&port, to)?;
+        port.connect(to).map_err(|e| connect_error(to, e))?;
         let from = port.local().map_err(|e| LoadError::io("getsockname", e))?;
         let scope = match to {
             SocketAddr::V6(to) => to.scope_id(),
@@ -43,12 +43,45 @@ impl Flow for FrameFlow {
         let hop = Netlink::route()
             .and_then(|mut netlink| netlink.next_hop(to.ip(), scope))
             .map_err(|error| refused(engine, error))?;
-        let frames = frame::FrameTemplate::new(&hop, Ends { from, to }, options.size);
-        Ok(Self { frames, hop, from, _port: port })
+        let frames = FrameTemplate::new(&hop, Ends { from, to }, options.size);
+        Ok(Self { frames, hop, port, xsk: None })
     }
 
     fn source(&self) -> io::Result<SocketAddr> {
-        Ok(self.from)
+        self.port.local()
+    }
+
+    fn share(
+        threads: &mut [Vec<Self>],
+        options: &LoadOptions,
+        settings: &mut LoadSettings,
+    ) -> Result<(), LoadError> {
+        if options.engine != Engine::Xdp {
+            return Ok(());
+        }
+        let device = one_device(options.engine.option(), threads.iter().flatten())?.clone();
+        let lengths = threads.iter().flatten().map(|flow| flow.frames.frame.len());
+        // The payload of every flow begins at the same place.
+        let longest = lengths.max().unwrap_or(0).max(LONGEST_HEAD + options.size);
+        let (sockets, of_all) =
+            xdp::open(&device, Side::Send, &options.xdp, threads.len(), longest)?;
+        // Room for all frames: then only frames hold a sender up.
+        let each = u64::from(of_all.frame_bytes) + PACKET_EXTRA;
+        let bytes = u64::from(of_all.frames_count) * each;
+        for (flows, (socket, frames)) in threads.iter_mut().zip(sockets) {
+            if socket.is_copying {
+                let asked = options.sndbuf.unwrap_or(bytes);
+                settings.sndbuf_forced = buffers::set(socket.socket(), Buffer::Send, asked)?;
+                let memory = socket.socket().meminfo();
+                let memory = memory.map_err(|e| LoadError::io("SO_MEMINFO", e))?;
+                settings.sndbuf_bytes = Some(memory.sndbuf_bytes);
+            }
+            if let Some(first) = flows.first_mut() {
+                first.xsk = Some((socket, frames));
+            }
+        }
+        settings.xdp = Some(of_all);
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::engine::batch::SendBatch;
 use crate::engine::packet::Ends;
 use crate::engine::socket::Socket;
 use crate::udp::load::options::LoadOptions;
-use crate::udp::load::transmit::{Flow, Transmit, connect};
+use crate::udp::load::transmit::{Flow, Transmit, connect_error};
 
 /// The engine.
 #[derive(Debug)]
@@ -27,12 +27,8 @@ pub(in crate::udp::load) struct RawFlow {
 }
 
 impl Flow for RawFlow {
-    fn call(_options: &LoadOptions) -> &'static str {
-        "sendmmsg"
-    }
-
     fn open(port: Socket, to: SocketAddr, _options: &LoadOptions) -> Result<Self, LoadError> {
-        connect(&port, to)?;
+        port.connect(to).map_err(|e| connect_error(to, e))?;
         let from = port.local().map_err(|e| LoadError::io("getsockname", e))?;
         let socket = Socket::raw(to).map_err(|source| match source.kind() {
             ErrorKind::PermissionDenied => LoadError::Denied {

@@ -9,7 +9,7 @@ use crate::LoadError;
 use crate::engine::batch::SendBatch;
 use crate::engine::socket::Socket;
 use crate::udp::load::options::LoadOptions;
-use crate::udp::load::transmit::{Flow, Transmit, connect};
+use crate::udp::load::transmit::{Flow, Transmit, connect_error};
 
 /// The engine.
 #[derive(Debug)]
@@ -28,15 +28,11 @@ pub(in crate::udp::load) struct UdpFlow {
 }
 
 impl Flow for UdpFlow {
-    fn call(options: &LoadOptions) -> &'static str {
-        if options.batch == 1 { "send" } else { "sendmmsg" }
-    }
-
     fn open(socket: Socket, to: SocketAddr, options: &LoadOptions) -> Result<Self, LoadError> {
         if options.unconnected {
             return Ok(Self { socket, to: Some(to.into()) });
         }
-        connect(&socket, to)?;
+        socket.connect(to).map_err(|e| connect_error(to, e))?;
         Ok(Self { socket, to: None })
     }
 

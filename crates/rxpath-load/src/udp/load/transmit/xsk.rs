@@ -6,79 +6,19 @@
 //! count in the end.
 
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 
 use crate::LoadError;
-use crate::buffers;
 use crate::engine::clock;
-use crate::engine::frame::LONGEST_HEAD;
-use crate::engine::socket::{Buffer, Socket};
-use crate::engine::xsk::{Copying, Frame, Side, Xsk};
-use crate::udp::load::options::{LoadOptions, LoadSettings};
-use crate::udp::load::transmit::frames::{self, FrameFlow};
-use crate::udp::load::transmit::{Flow, Settled, Transmit};
+use crate::engine::xsk::{Frame, Xsk};
+use crate::udp::load::options::LoadOptions;
+use crate::udp::load::transmit::Transmit;
+use crate::udp::load::transmit::frames::FrameFlow;
 use crate::udp::result::XdpLedger;
-use crate::udp::xdp;
 
 /// Between two looks at a device that takes nothing or gives no frame back.
 const PAUSE_NS: u64 = 50_000;
 /// How long the device may take for the last frames.
 const PATIENCE_NS: u64 = 2_000_000_000;
-/// Memory of a packet in addition to its data: its struct, the shared info, headroom.
-const PACKET_EXTRA: u64 = 1024;
-
-/// A flow of frames; the first one of a thread brings the thread's socket.
-#[derive(Debug)]
-pub(in crate::udp::load) struct XskFlow {
-    flow: FrameFlow,
-    socket: Option<(Xsk, Vec<Frame>)>,
-}
-
-impl Flow for XskFlow {
-    fn call(options: &LoadOptions) -> &'static str {
-        FrameFlow::call(options)
-    }
-
-    fn open(port: Socket, to: SocketAddr, options: &LoadOptions) -> Result<Self, LoadError> {
-        Ok(Self { flow: FrameFlow::open(port, to, options)?, socket: None })
-    }
-
-    fn source(&self) -> io::Result<SocketAddr> {
-        self.flow.source()
-    }
-
-    fn share(
-        threads: &mut [Vec<Self>],
-        options: &LoadOptions,
-        settings: &mut LoadSettings,
-    ) -> Result<(), LoadError> {
-        let all = threads.iter().flatten().map(|flow| &flow.flow);
-        let device = frames::one_device(options.engine.option(), all)?;
-        let device = device.clone();
-        let flows = || threads.iter().flatten();
-        let longest = flows().map(|flow| flow.flow.frames.frame.len()).max().unwrap_or(0);
-        // The payload of every flow begins at the same place.
-        let longest = longest.max(LONGEST_HEAD + options.size);
-        let opened = xdp::open(&device, Side::Send, &options.xdp, threads.len(), longest)?;
-        let each = u64::from(opened.settings.frame_bytes) + PACKET_EXTRA;
-        // Room for all frames: then only frames hold a sender up.
-        let bytes = u64::from(opened.settings.frames_count) * each;
-        for (flows, (socket, frames)) in threads.iter_mut().zip(opened.sockets) {
-            if socket.copying() == Copying::Each {
-                let asked = options.sndbuf.unwrap_or(bytes);
-                settings.sndbuf_forced = buffers::set(socket.socket(), Buffer::Send, asked)?;
-                let memory = socket.socket().meminfo();
-                let memory = memory.map_err(|e| LoadError::io("SO_MEMINFO", e))?;
-                settings.sndbuf_bytes = Some(memory.sndbuf_bytes);
-            }
-            if let Some(first) = flows.first_mut() {
-                first.socket = Some((socket, frames));
-            }
-        }
-        settings.xdp = Some(opened.settings);
-        Ok(())
-    }
-}
 
 /// The engine.
 #[derive(Debug)]
@@ -92,7 +32,6 @@ pub(in crate::udp::load) struct XskSockets {
     /// Where payloads begin.
     payload_at: usize,
     size: usize,
-    is_copying: bool,
     /// Messages in the ring that the kernel has not taken and that no call has counted; in copy mode only.
     queued: usize,
     pushed: u64,
@@ -102,14 +41,13 @@ pub(in crate::udp::load) struct XskSockets {
 }
 
 impl Transmit for XskSockets {
-    type Flow = XskFlow;
+    type Flow = FrameFlow;
     const HIDES_ERRORS: bool = false;
 
-    fn new(mut flows: Vec<XskFlow>, options: &LoadOptions) -> Result<Self, LoadError> {
-        let socket = flows.first_mut().and_then(|flow| flow.socket.take());
+    fn new(mut flows: Vec<FrameFlow>, options: &LoadOptions) -> Result<Self, LoadError> {
+        let socket = flows.first_mut().and_then(|flow| flow.xsk.take());
         let no_socket = || LoadError::io("--engine xdp", io::Error::other("no socket was opened"));
         let (mut socket, mut free) = socket.ok_or_else(no_socket)?;
-        let flows: Vec<FrameFlow> = flows.into_iter().map(|flow| flow.flow).collect();
         let heads = flows.iter().map(|flow| flow.frames.head_bytes);
         let payload_at = heads.max().unwrap_or(0);
         // All but the head and the first bytes of the payload is the same in every frame of every flow.
@@ -121,7 +59,6 @@ impl Transmit for XskSockets {
             }
         }
         let slots = free.split_off(free.len().saturating_sub(options.batch));
-        let is_copying = socket.copying() == Copying::Each;
         Ok(Self {
             flows,
             socket,
@@ -129,7 +66,6 @@ impl Transmit for XskSockets {
             free,
             payload_at,
             size: options.size,
-            is_copying,
             queued: 0,
             pushed: 0,
             counted: 0,
@@ -156,7 +92,7 @@ impl Transmit for XskSockets {
     fn send(&mut self, flow: usize, from: usize, to: usize) -> io::Result<usize> {
         self.reap();
         let pushed = self.push(flow, from + self.queued, to);
-        let taken = if self.is_copying {
+        let taken = if self.socket.is_copying {
             self.queued += pushed;
             self.hand_over()?;
             let left = self.socket.waiting() as usize;
@@ -180,7 +116,7 @@ impl Transmit for XskSockets {
         Ok(true)
     }
 
-    fn finish(&mut self) -> Settled {
+    fn finish(&mut self) -> (i64, Option<XdpLedger>) {
         let until = clock::now_ns() + PATIENCE_NS;
         loop {
             let ended = self.hand_over().is_err();
@@ -194,15 +130,13 @@ impl Transmit for XskSockets {
         }
         let invalid = self.socket.statistics().map_or(0, |found| found.tx_invalid);
         let handed_over = self.pushed - u64::from(self.socket.waiting());
-        Settled {
-            uncounted: handed_over.saturating_sub(invalid) as i64 - self.counted as i64,
-            xdp: Some(XdpLedger {
-                handed_over_packets: handed_over,
-                completed_packets: self.completed,
-                invalid_packets: invalid,
-                wakeups_count: self.wakeups,
-            }),
-        }
+        let ledger = XdpLedger {
+            handed_over_packets: handed_over,
+            completed_packets: self.completed,
+            invalid_packets: invalid,
+            wakeups_count: self.wakeups,
+        };
+        (handed_over.saturating_sub(invalid) as i64 - self.counted as i64, Some(ledger))
     }
 }
 
