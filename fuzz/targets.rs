@@ -33,7 +33,7 @@ use rxpath_lab::scenario;
 use rxpath_lab::scenario::spec::Protocol;
 use rxpath_load::control::ControlCommand;
 use rxpath_load::http::load::url::Url;
-use rxpath_load::http::response::{Fed, Known, ResponseReader};
+use rxpath_load::http::response::{Known, ResponseReader};
 use rxpath_load::http::serve::dialogue;
 use rxpath_load::tcp::frame::ServerMessage;
 use rxpath_load::tcp::preamble::Preamble;
@@ -276,8 +276,8 @@ fn http_response(bytes: &[u8]) {
             let mut rest = piece;
             while !rest.is_empty() {
                 match reader.feed(rest, &mut known) {
-                    Ok(Fed::More) => break,
-                    Ok(Fed::Whole { used, reply }) => {
+                    Ok(None) => break,
+                    Ok(Some((used, reply))) => {
                         replies.push(reply);
                         rest = &rest[used..];
                     }

@@ -27,34 +27,13 @@ pub struct Reply {
     pub close: bool,
 }
 
-/// What was read is no HTTP/1 reply.
+/// What was read is no HTTP/1 reply: its head does not parse or does not end, its length is no number or says two things, its
+/// body is not chunked as the head says, or it switches protocols without having been asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// The head does not parse.
-    Head,
-    /// The head does not end.
-    HeadTooLong,
-    /// `Content-Length` is no number, or says two things.
-    ContentLength,
-    /// The body is not chunked as the head says.
-    Chunk,
-    /// `101 Switching Protocols` without having been asked.
-    Switched,
-}
+pub struct Malformed;
 
-/// What became of the bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fed {
-    /// All were taken; the reply goes on.
-    More,
-    /// The reply ended after this many of them.
-    Whole {
-        /// Bytes that belong to it.
-        used: usize,
-        /// What it was.
-        reply: Reply,
-    },
-}
+/// The bytes after which a reply ended, and what it was; `None`: all bytes were taken, and the reply goes on.
+pub type Fed = Option<(usize, Reply)>;
 
 /// What the end of the connection means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,12 +81,6 @@ impl ResponseReader {
         self.head.clear();
     }
 
-    /// Whether the next byte is the first of a reply.
-    #[inline]
-    pub fn is_between(&self) -> bool {
-        self.state == State::Head && self.head.is_empty() && !self.interim
-    }
-
     /// Takes bytes of the connection, up to the end of one reply.
     ///
     /// `known` makes a head that equals the last one cost a comparison instead of a parse.
@@ -120,11 +93,11 @@ impl ResponseReader {
         {
             self.interim = false;
             if bytes.len() as u64 >= len {
-                return Ok(Fed::Whole { used: len as usize, reply });
+                return Ok(Some((len as usize, reply)));
             }
             self.reply = reply;
             self.state = State::Counted(len - bytes.len() as u64);
-            return Ok(Fed::More);
+            return Ok(None);
         }
         self.feed_slowly(bytes, known)
     }
@@ -136,10 +109,13 @@ impl ResponseReader {
             let used = match &mut self.state {
                 State::Head => {
                     let whole = self.head.is_empty();
-                    let Some((len, head)) = self.take_head(rest)? else { return Ok(Fed::More) };
+                    let Some((len, head)) = self.take_head(rest)? else { return Ok(None) };
                     start = whole.then_some(at);
-                    if let (true, Some(Body::Counted(body))) = (whole, head.body) {
-                        known.learn_counted(&rest[..len], body, head.reply);
+                    if whole
+                        && let Some(Body::Counted(body)) = head.body
+                        && let Some(all) = body.checked_add(len as u64)
+                    {
+                        known.learn(&rest[..len], all, head.reply);
                     }
                     self.begin(head);
                     at += len;
@@ -153,14 +129,14 @@ impl ResponseReader {
                     let taken = (*left).min(rest.len() as u64);
                     *left -= taken;
                     if *left > 0 {
-                        return Ok(Fed::More);
+                        return Ok(None);
                     }
                     taken as usize
                 }
                 State::Chunked(chunks) => {
-                    let skipped = chunks.skip(rest, u64::MAX).map_err(|_| Malformed::Chunk)?;
+                    let skipped = chunks.skip(rest, u64::MAX).map_err(|_| Malformed)?;
                     if !skipped.is_end {
-                        return Ok(Fed::More);
+                        return Ok(None);
                     }
                     if let Some(start) = start {
                         let whole = &bytes[start..at + skipped.bytes];
@@ -168,19 +144,19 @@ impl ResponseReader {
                     }
                     skipped.bytes
                 }
-                State::UntilClose => return Ok(Fed::More),
+                State::UntilClose => return Ok(None),
             };
             at += used;
             if self.state == State::Head {
                 // An interim reply: the one that is awaited follows.
                 if at == bytes.len() {
-                    return Ok(Fed::More);
+                    return Ok(None);
                 }
                 continue;
             }
             self.state = State::Head;
             self.interim = false;
-            return Ok(Fed::Whole { used: at, reply: self.reply });
+            return Ok(Some((at, self.reply)));
         }
     }
 
@@ -191,7 +167,7 @@ impl ResponseReader {
                 return Ok(Some((len, head)));
             }
             if rest.len() > MAX_HEAD_BYTES {
-                return Err(Malformed::HeadTooLong);
+                return Err(Malformed);
             }
             self.head.extend_from_slice(rest);
             return Ok(None);
@@ -200,17 +176,13 @@ impl ResponseReader {
         let taken = rest.len().min(MAX_HEAD_BYTES + 1 - before);
         self.head.extend_from_slice(&rest[..taken]);
         let Some(end) = head::find_end(&self.head, before.saturating_sub(3)) else {
-            return if self.head.len() > MAX_HEAD_BYTES {
-                Err(Malformed::HeadTooLong)
-            } else {
-                Ok(None)
-            };
+            return if self.head.len() > MAX_HEAD_BYTES { Err(Malformed) } else { Ok(None) };
         };
         let parsed = head::parse(&self.head[..end], self.bodiless)?;
         self.head.clear();
         match parsed {
             Some((len, head)) if len == end => Ok(Some((end - before, head))),
-            _ => Err(Malformed::Head),
+            _ => Err(Malformed),
         }
     }
 
@@ -228,7 +200,7 @@ impl ResponseReader {
     /// The connection ended.
     pub fn eof(&mut self) -> Eof {
         let end = match self.state {
-            State::Head if self.is_between() => Eof::Between,
+            State::Head if self.head.is_empty() && !self.interim => Eof::Between,
             State::UntilClose => Eof::Whole(self.reply),
             _ => Eof::Cut,
         };

@@ -12,7 +12,6 @@ mod open;
 pub mod options;
 pub mod reply;
 pub mod result;
-mod worker;
 mod worker_state;
 
 use std::sync::Arc;

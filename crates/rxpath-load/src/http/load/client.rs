@@ -11,7 +11,7 @@ use crate::http::load::conn::{Conn, Phase};
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Kind, Meter, SAMPLE_NS, Stamp};
 use crate::http::load::wire::{Sent, Wire};
-use crate::http::response::{Fed, Known, Reply};
+use crate::http::response::{Known, Reply};
 use crate::pace::Pace;
 use crate::tally::Shared;
 
@@ -54,7 +54,7 @@ pub(super) struct Client<'a, W> {
     idle: VecDeque<Idle>,
     to_connect: VecDeque<usize>,
     connecting: usize,
-    pace: Option<Pace>,
+    pub(super) pace: Option<Pace>,
     known: Known,
     next_timer_ns: u64,
     in_flight: u64,
@@ -81,9 +81,7 @@ pub(super) struct Remains {
 
 impl<'a, W: Wire> Client<'a, W> {
     pub(super) fn new(wire: W, meter: Meter<'a>, config: ClientConfig<'a>) -> Self {
-        let connections = config.connections;
-        let pipeline = config.pipeline;
-        let left = config.requests;
+        let ClientConfig { connections, pipeline, requests: left, .. } = config;
         Self {
             wire,
             meter,
@@ -137,11 +135,6 @@ impl<'a, W: Wire> Client<'a, W> {
             _ => until,
         };
         until.saturating_sub(self.now_ns)
-    }
-
-    /// Whether the clock decides when requests leave: what handles an event reads it anyway.
-    pub(super) fn has_schedule(&self) -> bool {
-        self.pace.is_some()
     }
 
     /// Does what is due until the engine has something to wait or look for, and says how long; `None` = it is over.
@@ -325,8 +318,8 @@ impl<'a, W: Wire> Client<'a, W> {
                 return self.fail(slot, Kind::Malformed, None);
             }
             match conn.reader.feed(rest, &mut self.known) {
-                Ok(Fed::More) => break,
-                Ok(Fed::Whole { used, reply }) => {
+                Ok(None) => break,
+                Ok(Some((used, reply))) => {
                     rest = &rest[used..];
                     replies += 1;
                     self.reply(slot, reply);

@@ -33,13 +33,9 @@ pub(super) struct EpollWire {
     sockets: Sockets,
 }
 
-fn watched() -> Flags {
-    Flags::EPOLLIN | Flags::EPOLLOUT | Flags::EPOLLRDHUP | Flags::EPOLLET
-}
-
-fn broken() -> Flags {
-    Flags::EPOLLERR | Flags::EPOLLHUP
-}
+const WATCHED: Flags =
+    Flags::EPOLLIN.union(Flags::EPOLLOUT).union(Flags::EPOLLRDHUP).union(Flags::EPOLLET);
+const BROKEN: Flags = Flags::EPOLLERR.union(Flags::EPOLLHUP);
 
 fn token(slot: usize, generation: u32) -> u64 {
     (u64::from(generation) << 32) | slot as u64
@@ -59,7 +55,7 @@ impl Wire for EpollWire {
 
     fn open(&mut self, slot: usize, generation: u32) -> Result<(), Errno> {
         let fd = self.sockets.open(slot)?;
-        self.set.add(fd, watched(), token(slot, generation)).map_err(errno)?;
+        self.set.add(fd, WATCHED, token(slot, generation)).map_err(errno)?;
         self.sockets.calls += 1;
         Ok(())
     }
@@ -102,7 +98,8 @@ impl Client<'_, EpollWire> {
             self.wire.sockets.calls += 1;
             let got = self.wire.set.wait_ns(&mut events, wait_ns);
             let got = got.map_err(|e| LoadError::io("epoll_wait", e))?;
-            if self.has_schedule() {
+            // With a schedule the clock decides when requests leave: what handles an event reads it anyway.
+            if self.pace.is_some() {
                 self.now_ns = clock::now_ns();
             }
             let before_ns = self.now_ns;
@@ -125,16 +122,16 @@ impl Client<'_, EpollWire> {
             return;
         }
         if self.conns[slot].phase == Phase::Connecting {
-            if flags.intersects(Flags::EPOLLOUT | broken()) {
+            if flags.intersects(Flags::EPOLLOUT | BROKEN) {
                 self.connected(slot);
             }
         } else if flags.contains(Flags::EPOLLOUT) && self.conns[slot].unsent > 0 {
             self.flush(slot);
         }
-        let arrived = Flags::EPOLLIN | Flags::EPOLLRDHUP | broken();
+        let arrived = Flags::EPOLLIN | Flags::EPOLLRDHUP | BROKEN;
         if flags.intersects(arrived) && self.conns[slot].generation == generation {
             // After the last bytes comes the end, which no further event reports.
-            let ends = flags.intersects(Flags::EPOLLRDHUP | broken());
+            let ends = flags.intersects(Flags::EPOLLRDHUP | BROKEN);
             self.read(slot, generation, ends, buffer);
         }
     }
@@ -160,7 +157,7 @@ impl Client<'_, EpollWire> {
         // More is there: setting the events again makes the kernel report it again.
         self.wire.sockets.calls += 1;
         if let Some(socket) = self.wire.sockets.get(slot) {
-            let _ = self.wire.set.change(socket, watched(), token(slot, generation));
+            let _ = self.wire.set.change(socket, WATCHED, token(slot, generation));
         }
     }
 }

@@ -36,19 +36,16 @@ struct Said {
 /// The head at the front of `bytes` and its length; `None` while its end is not there.
 pub(super) fn parse(bytes: &[u8], bodiless: bool) -> Result<Option<(usize, Head)>, Malformed> {
     if bytes.first().is_some_and(|first| *first != b'H') {
-        return Err(Malformed::Head);
+        return Err(Malformed);
     }
     let mut headers = [MaybeUninit::<httparse::Header>::uninit(); MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
     let parsed = config.parse_response_with_uninit_headers(&mut response, bytes, &mut headers);
     let len = match parsed {
-        Ok(httparse::Status::Complete(len)) if len > MAX_HEAD_BYTES => {
-            return Err(Malformed::HeadTooLong);
-        }
-        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Complete(len)) if len <= MAX_HEAD_BYTES => len,
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(_) => return Err(Malformed::Head),
+        _ => return Err(Malformed),
     };
     let status = response.code.unwrap_or(0);
     let mut said = Said::default();
@@ -57,7 +54,7 @@ pub(super) fn parse(bytes: &[u8], bodiless: bool) -> Result<Option<(usize, Head)
     }
     let close = said.close || (response.version == Some(0) && !said.keep);
     let body = match status {
-        101 => return Err(Malformed::Switched),
+        101 => return Err(Malformed),
         100..200 => None,
         _ => Some(said.body(bodiless || status == 204 || status == 304)),
     };
@@ -92,9 +89,9 @@ impl Said {
     /// A number; the same number several times counts once (RFC 9110, section 8.6).
     fn hear_length(&mut self, value: &[u8]) -> Result<(), Malformed> {
         for word in value.split(|byte| *byte == b',') {
-            let length = number(word).ok_or(Malformed::ContentLength)?;
+            let length = number(word).ok_or(Malformed)?;
             if self.length.is_some_and(|before| before != length) {
-                return Err(Malformed::ContentLength);
+                return Err(Malformed);
             }
             self.length = Some(length);
         }

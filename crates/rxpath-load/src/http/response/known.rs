@@ -30,13 +30,6 @@ impl Known {
         is_known.then_some((self.len, self.reply))
     }
 
-    /// Learns a head with the length of its body.
-    pub(super) fn learn_counted(&mut self, head: &[u8], body: u64, reply: Reply) {
-        if let Some(len) = body.checked_add(head.len() as u64) {
-            self.learn(head, len, reply);
-        }
-    }
-
     /// Learns the reply of `len` bytes that begins so.
     pub(super) fn learn(&mut self, bytes: &[u8], len: u64, reply: Reply) {
         // A memory of no capacity (`Known::default`) never learns.

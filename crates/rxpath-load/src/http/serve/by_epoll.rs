@@ -199,7 +199,10 @@ impl EpollLoop {
         let Some(conn) = state.connections.get_mut(token) else { return };
         state.counts.calls += 1;
         let got = match recv(conn.socket.fd(), &mut self.buffer, READ) {
-            Ok(0) => return self.ended(token),
+            Ok(0) => {
+                let why = conn.why_ended();
+                return state.dismiss(token, why);
+            }
             Ok(got) => got,
             Err(Errno::EAGAIN) => return,
             Err(Errno::EINTR) => return self.again.push(token),
@@ -327,14 +330,6 @@ impl EpollLoop {
             }
             End::Open | End::Lingering(_) => true,
         }
-    }
-
-    /// The client closed its side.
-    #[cold]
-    fn ended(&mut self, token: Token) {
-        let Some(conn) = self.state.connections.get_mut(token) else { return };
-        let why = conn.why_ended();
-        self.state.dismiss(token, why);
     }
 
     /// Goes on where a turn ended early: once each, so that one busy client does not hold the others up.

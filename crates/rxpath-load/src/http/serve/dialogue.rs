@@ -55,11 +55,14 @@ pub struct Scratch {
 impl Scratch {
     /// For these rules.
     pub fn new(rules: Rules) -> Self {
+        // A few buffers from the start, so that the first request in pieces costs no more than the others.
+        let mut spare = Vec::with_capacity(MAX_SPARE);
+        spare.resize_with(FIRST_SPARE, || Vec::with_capacity(HELD_BYTES));
         Self {
             rules,
             known: Vec::with_capacity(MAX_KNOWN_BYTES),
             known_kind: Kind::Ok,
-            spare: spare(),
+            spare,
             // Whole from the start: the first head in pieces costs no allocation. Pages that nobody writes take no memory.
             joined: Vec::with_capacity(rules.max_head + rules.read_bytes()),
             queue: ReplyQueue::default(),
@@ -85,10 +88,6 @@ impl Scratch {
         self.queue.push(kind);
     }
 
-    fn buffer(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_else(|| Vec::with_capacity(HELD_BYTES))
-    }
-
     fn keep(&mut self, mut buffer: Vec<u8>) {
         // One that grew is not handed to a connection that holds a few bytes.
         if self.spare.len() < MAX_SPARE && buffer.capacity() <= HELD_BYTES {
@@ -96,13 +95,6 @@ impl Scratch {
             self.spare.push(buffer);
         }
     }
-}
-
-/// A few buffers from the start, so that the first request in pieces costs no more than the others.
-fn spare() -> Vec<Vec<u8>> {
-    let mut spare = Vec::with_capacity(MAX_SPARE);
-    spare.resize_with(FIRST_SPARE, || Vec::with_capacity(HELD_BYTES));
-    spare
 }
 
 /// Where a connection stands.
@@ -160,7 +152,8 @@ impl Dialogue {
         }
         let (used, next) = self.walk(scratch, input);
         if used < input.len() && next == ConnectionAction::Open {
-            let mut held = scratch.buffer();
+            let held = scratch.spare.pop();
+            let mut held = held.unwrap_or_else(|| Vec::with_capacity(HELD_BYTES));
             held.extend_from_slice(&input[used..]);
             self.held = Some(held);
         }

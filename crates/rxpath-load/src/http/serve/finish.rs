@@ -173,11 +173,9 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
 }
 
 fn exhausted(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
-    let pauses = &result.connections.pauses_total;
     let open = result.connections.open_max_count;
-    let mut warnings = Vec::new();
-    for (why, times) in pauses {
-        let warning = if why == "max-connections" {
+    let one = |(why, times): (&String, &u64)| {
+        if why == "max-connections" {
             let text = format!("{open} connections were open: accepting was delayed {times} times");
             Warning::new("connections-capped", text)
                 .because(format!("--max-connections is {}", serve.settings.max_connections_count))
@@ -190,10 +188,9 @@ fn exhausted(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
             Warning::new("descriptors-exhausted", text)
                 .because(format!("RLIMIT_NOFILE is {}", serve.settings.descriptors_limit_count))
                 .cure("raise the hard limit (ulimit -Hn), or use fewer connections")
-        };
-        warnings.push(warning);
-    }
-    warnings
+        }
+    };
+    result.connections.pauses_total.iter().map(one).collect()
 }
 
 fn imbalance(result: &ServeResult) -> Option<Warning> {

@@ -10,12 +10,14 @@ use crate::LoadError;
 use crate::engine::epoll::Epoll;
 use crate::engine::listen;
 use crate::engine::socket::Socket;
+use crate::http::serve::by_epoll::EpollLoop;
+use crate::http::serve::by_uring::UringLoop;
 use crate::http::serve::options::{
     BusyPoll, BusyPollSettings, Engine, ServeOptions, ServeSettings, Sockets,
 };
 use crate::http::serve::reply::{Kind, ReplyTable};
-use crate::http::serve::worker_state::Plan;
-use crate::http::serve::{Serve, finish, worker};
+use crate::http::serve::worker_state::{Plan, WorkerState};
+use crate::http::serve::{Serve, finish};
 use crate::pool::Pool;
 use crate::tcp::socket::{SocketOptions, SocketSettings};
 
@@ -88,24 +90,22 @@ fn socket_options(options: &ServeOptions) -> SocketOptions {
 fn open_epolls(
     options: &ServeOptions,
     warnings: &mut Vec<Warning>,
-) -> Result<(Vec<Option<Epoll>>, Fact<BusyPoll>), LoadError> {
-    if options.engine() == Engine::Uring {
-        // A ring that cannot poll is refused where its thread makes it.
-        let none = (0..options.threads.count).map(|_| None).collect();
-        let busy = options.busy_poll.map_or_else(
-            || Fact::absent("--busy-poll is not given"),
-            |poll| Fact::ok(BusyPoll { budget_packets: None, ..poll }),
-        );
-        return Ok((none, busy));
-    }
+) -> Result<(Vec<Epoll>, Fact<BusyPoll>), LoadError> {
     let mut epolls = Vec::new();
     let mut busy = Fact::absent("--busy-poll is not given");
+    if options.engine() == Engine::Uring {
+        // A ring that cannot poll is refused where its thread makes it.
+        if let Some(poll) = options.busy_poll {
+            busy = Fact::ok(BusyPoll { budget_packets: None, ..poll });
+        }
+        return Ok((epolls, busy));
+    }
     for _ in 0..options.threads.count {
         let epoll = Epoll::new().map_err(|e| LoadError::io("epoll_create1", e))?;
         if let Some(poll) = options.busy_poll {
             busy = busy_epoll(&epoll, poll);
         }
-        epolls.push(Some(epoll));
+        epolls.push(epoll);
     }
     if let (Some(_), Some(gap)) = (options.busy_poll, busy.gap()) {
         warnings.push(
@@ -187,19 +187,27 @@ fn settle(
 fn start_workers(
     serve: &mut Serve,
     reply_table: &Arc<ReplyTable>,
-    epolls: Vec<Option<Epoll>>,
+    epolls: Vec<Epoll>,
 ) -> Result<(), LoadError> {
     let open = Arc::new(AtomicU64::new(0));
-    for (index, epoll) in epolls.into_iter().enumerate() {
+    let mut epolls = epolls.into_iter();
+    for index in 0..serve.options.threads.count {
         let plan = Plan {
             listener: Arc::clone(&serve.listeners[index % serve.listeners.len()]),
-            epoll,
+            epoll: epolls.next(),
             reply_table: Arc::clone(reply_table),
             open: Arc::clone(&open),
             max_connections: serve.settings.max_connections_count,
             options: Arc::clone(&serve.options),
         };
-        serve.pool.start(move |start| worker::run(plan, start))?;
+        serve.pool.start(move |start| {
+            let state = WorkerState::new(plan, start);
+            let state = match state.plan.options.engine() {
+                Engine::Epoll => EpollLoop::new(state).inspect(|_| start.ready())?.run(),
+                Engine::Uring => UringLoop::new(state).inspect(|_| start.ready())?.run(),
+            }?;
+            Ok(state.report())
+        })?;
     }
     Ok(())
 }
