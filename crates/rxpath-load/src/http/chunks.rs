@@ -46,18 +46,10 @@ pub(crate) enum ChunkError {
     LineTooLong,
 }
 
-/// What a piece held of the body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Skipped {
-    /// Bytes that belong to the body.
-    pub(crate) bytes: usize,
-    /// The body ends there.
-    pub(crate) is_end: bool,
-}
-
 impl Chunks {
-    /// Skips what `bytes` holds of the body, which may have `max_body` bytes of data.
-    pub(crate) fn skip(&mut self, bytes: &[u8], max_body: u64) -> Result<Skipped, ChunkError> {
+    /// Skips what `bytes` holds of the body, which may have `max` bytes of data. Returns how many bytes belong to the
+    /// body, and whether it ends there.
+    pub(crate) fn skip(&mut self, bytes: &[u8], max: u64) -> Result<(usize, bool), ChunkError> {
         let mut at = 0;
         while at < bytes.len() {
             if self.at == At::Data {
@@ -70,13 +62,13 @@ impl Chunks {
                 continue;
             }
             let is_last = self.at == At::EndLf;
-            self.at = self.framing(bytes[at], max_body)?;
+            self.at = self.framing(bytes[at], max)?;
             at += 1;
             if is_last {
-                return Ok(Skipped { bytes: at, is_end: true });
+                return Ok((at, true));
             }
         }
-        Ok(Skipped { bytes: at, is_end: false })
+        Ok((at, false))
     }
 
     /// One byte outside of the data; what is expected next.
@@ -131,15 +123,14 @@ mod tests {
 
     const BODY: &[u8] = b"5\r\nhello\r\nA;name=\"v\"\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\nGET /";
 
-    fn skip(bytes: &[u8]) -> Result<Skipped, ChunkError> {
+    fn skip(bytes: &[u8]) -> Result<(usize, bool), ChunkError> {
         Chunks::default().skip(bytes, 1_000)
     }
 
     #[test]
     fn a_body_ends_where_it_ends() {
-        let whole = Skipped { bytes: BODY.len() - 5, is_end: true };
-        assert_eq!(skip(BODY), Ok(whole));
-        assert_eq!(skip(b"0\r\n\r\n"), Ok(Skipped { bytes: 5, is_end: true }));
+        assert_eq!(skip(BODY), Ok((BODY.len() - 5, true)));
+        assert_eq!(skip(b"0\r\n\r\n"), Ok((5, true)));
     }
 
     proptest! {
@@ -149,9 +140,9 @@ mod tests {
             let (mut at, mut is_end) = (0, false);
             for cut in cuts.into_iter().cycle() {
                 let piece = &BODY[at..(at + cut).min(BODY.len())];
-                let skipped = chunks.skip(piece, 1_000).unwrap();
-                at += skipped.bytes;
-                is_end = skipped.is_end;
+                let (bytes, ends) = chunks.skip(piece, 1_000).unwrap();
+                at += bytes;
+                is_end = ends;
                 if is_end { break; }
             }
             prop_assert!(is_end);
@@ -160,8 +151,8 @@ mod tests {
 
         #[test]
         fn any_bytes_end_in_a_decision(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            if let Ok(skipped) = skip(&bytes) {
-                prop_assert!(skipped.bytes <= bytes.len());
+            if let Ok((skipped, _)) = skip(&bytes) {
+                prop_assert!(skipped <= bytes.len());
             }
         }
     }

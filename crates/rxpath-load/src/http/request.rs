@@ -65,9 +65,18 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Kind> {
         Err(_) => return Err(Kind::BadRequest),
     };
     let is_old = request.version == Some(0);
-    let asked = Asked::read(request.headers, is_old)?;
+    let mut asked = Asked::default();
+    for field in request.headers.iter() {
+        asked.take(field)?;
+    }
+    // RFC 9112 section 3.2: exactly one Host in HTTP/1.1, at most one before.
+    if asked.hosts > 1 || (asked.hosts == 0 && !is_old) {
+        return Err(Kind::BadRequest);
+    }
     let is_head = is_head(request.method.unwrap_or_default())?;
-    let (keep_alive, body) = (asked.keep_alive, asked.body(is_old)?);
+    // RFC 9112 section 9.3: `close` wins.
+    let keep_alive = !asked.close && (asked.keep || !is_old);
+    let body = asked.body(is_old)?;
     let expects_continue = asked.expects_continue && !is_old;
     Ok(Some(Head { bytes: len, is_head, is_old, keep_alive, body, expects_continue }))
 }
@@ -90,44 +99,32 @@ fn names_a_version(bytes: &[u8]) -> bool {
 }
 
 /// What the header fields ask for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Asked {
-    keep_alive: bool,
+    hosts: u32,
+    close: bool,
+    keep: bool,
     length: Option<u64>,
     is_chunked: bool,
     expects_continue: bool,
 }
 
 impl Asked {
-    fn read(fields: &[httparse::Header<'_>], is_old: bool) -> Result<Self, Kind> {
-        let mut asked =
-            Self { keep_alive: !is_old, length: None, is_chunked: false, expects_continue: false };
-        let mut hosts = 0;
-        let mut has_close = false;
-        for field in fields {
-            if field.name.eq_ignore_ascii_case("connection") {
-                has_close |= asked.connection(field.value);
-            } else {
-                asked.take(field, &mut hosts)?;
-            }
-        }
-        asked.keep_alive &= !has_close;
-        // RFC 9112 section 3.2: exactly one Host in HTTP/1.1, at most one before.
-        if hosts > 1 || (hosts == 0 && !is_old) {
-            return Err(Kind::BadRequest);
-        }
-        Ok(asked)
-    }
-
-    fn take(&mut self, field: &httparse::Header<'_>, hosts: &mut u32) -> Result<(), Kind> {
+    fn take(&mut self, field: &httparse::Header<'_>) -> Result<(), Kind> {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         match field.name.len() {
-            4 if is("host") => *hosts += 1,
+            4 if is("host") => self.hosts += 1,
             6 if is("expect") => {
                 if !field.value.trim_ascii().eq_ignore_ascii_case(b"100-continue") {
                     return Err(Kind::ExpectationFailed);
                 }
                 self.expects_continue = true;
+            }
+            10 if is("connection") => {
+                for option in field.value.split(|b| *b == b',').map(<[u8]>::trim_ascii) {
+                    self.close |= option.eq_ignore_ascii_case(b"close");
+                    self.keep |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
             }
             14 if is("content-length") => {
                 // RFC 9112 section 6.3: a second, differing length is an attack or an error.
@@ -149,16 +146,6 @@ impl Asked {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Reads `Connection`; true when it holds `close`, which wins (RFC 9112 section 9.3).
-    fn connection(&mut self, value: &[u8]) -> bool {
-        let mut has_close = false;
-        for option in value.split(|b| *b == b',').map(<[u8]>::trim_ascii) {
-            has_close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-        }
-        has_close
     }
 
     fn body(&self, is_old: bool) -> Result<BodyFraming, Kind> {

@@ -134,15 +134,15 @@ impl ResponseReader {
                     taken as usize
                 }
                 State::Chunked(chunks) => {
-                    let skipped = chunks.skip(rest, u64::MAX).map_err(|_| Malformed)?;
-                    if !skipped.is_end {
+                    let (used, is_end) = chunks.skip(rest, u64::MAX).map_err(|_| Malformed)?;
+                    if !is_end {
                         return Ok(None);
                     }
                     if let Some(start) = start {
-                        let whole = &bytes[start..at + skipped.bytes];
+                        let whole = &bytes[start..at + used];
                         known.learn(whole, whole.len() as u64, self.reply);
                     }
-                    skipped.bytes
+                    used
                 }
                 State::UntilClose => return Ok(None),
             };

@@ -233,11 +233,11 @@ impl Dialogue {
                 Ok(used as usize)
             }
             Phase::Chunked(chunks) => {
-                let skipped = chunks.skip(rest, scratch.rules.max_body)?;
-                if skipped.is_end {
+                let (used, is_end) = chunks.skip(rest, scratch.rules.max_body)?;
+                if is_end {
                     self.end_body(scratch);
                 }
-                Ok(skipped.bytes)
+                Ok(used)
             }
             Phase::Over => Ok(rest.len()),
         }
