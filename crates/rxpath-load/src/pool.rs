@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LoadError;
 use crate::engine::{listen, thread};
-use crate::pace::wait_for_start;
+use crate::pace::{Share, wait_for_start};
 use crate::tally::{Shared, Tally};
 
 /// Most threads of a workload: more than a machine has CPUs, and few enough to start within seconds.
@@ -124,6 +124,11 @@ impl Start<'_> {
     pub(crate) fn ready(&self) {
         self.tally.tid.store(thread::id(), SeqCst);
         let _ = self.ready.send(());
+    }
+
+    /// This thread's part of a schedule of all threads, of which a send takes `each`.
+    pub(crate) fn share(&self, rate_per_s: u64, each: usize) -> Share {
+        Share::of(rate_per_s, each, (self.index, self.shared.tallies.len()))
     }
 
     /// Reports that the worker is ready and waits for the start; `None` when the stop comes first.

@@ -41,15 +41,6 @@ pub(crate) struct UsageMeter {
     seen_cpus: Vec<u32>,
 }
 
-/// Time that a thread did not run; `None` where the kernel does not record it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Waited {
-    /// Neither running nor waiting for a CPU, since its first datagram, request or byte.
-    pub(crate) blocked_s: Option<f64>,
-    /// Waiting for a CPU that another task used.
-    pub(crate) runqueue_s: Option<f64>,
-}
-
 impl UsageMeter {
     /// Begins now, on the worker's thread.
     pub(crate) fn new(asked_cpu: Option<u32>) -> Self {
@@ -92,8 +83,10 @@ impl UsageMeter {
         }
     }
 
-    /// The thread's usage until now, and what it waited.
-    pub(crate) fn end(self, tally: &Tally) -> (ThreadUsage, Waited) {
+    /// The thread's usage until now, and how long it did not run: first neither running nor waiting for a CPU since its first
+    /// datagram, request or byte, then waiting for a CPU that another task used. `None` where the kernel does not record it.
+    /// **Unit** s.
+    pub(crate) fn end(self, tally: &Tally) -> (ThreadUsage, Option<f64>, Option<f64>) {
         let used = thread::cpu_time().since(self.cpu);
         let before_first = tally.first_ns.get().saturating_sub(self.start_ns);
         let waited = self.run_and_wait.zip(self.schedstat.read_ns()).map(|(before, after)| {
@@ -103,6 +96,7 @@ impl UsageMeter {
                 .saturating_sub(before_first);
             (blocked as f64 / 1e9, runqueue as f64 / 1e9)
         });
+        let (blocked_s, runqueue_s) = waited.unzip();
         let usage = ThreadUsage {
             tid: thread::id(),
             asked_cpu: self.asked_cpu,
@@ -110,6 +104,6 @@ impl UsageMeter {
             cpu_user_s: used.user_ns as f64 / 1e9,
             cpu_system_s: used.system_ns as f64 / 1e9,
         };
-        (usage, Waited { blocked_s: waited.map(|w| w.0), runqueue_s: waited.map(|w| w.1) })
+        (usage, blocked_s, runqueue_s)
     }
 }

@@ -256,7 +256,7 @@ impl SendBatch {
             header.msg_name.is_null() && header.msg_control.is_null()
         };
         if plain {
-            return socket.send(self.data(i)).map(|_| 1);
+            return socket.send_with(self.data(i), libc::MSG_DONTWAIT).map(|_| 1);
         }
         // SAFETY: the header describes memory that lives as long as `self`.
         let sent = unsafe {

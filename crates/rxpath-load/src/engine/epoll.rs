@@ -111,7 +111,7 @@ impl AsFd for Epoll {
 mod tests {
     use super::*;
     use crate::engine::clock;
-    use crate::engine::thread::Alarm;
+    use crate::engine::thread::alarm_at;
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
@@ -150,7 +150,7 @@ mod tests {
         let set = Epoll::new().unwrap();
         let mut events = [Event::empty(); 2];
         // It comes again every millisecond: one of them comes within each wait.
-        let _alarm = Alarm::at(clock::now_ns() + 1_000_000).unwrap();
+        let _alarm = alarm_at(clock::now_ns() + 1_000_000).unwrap();
         assert_eq!(set.wait(&mut events, 60_000).unwrap(), 0);
         assert_eq!(set.wait_ns(&mut events, 3_600_000_000_000).unwrap(), 0);
     }

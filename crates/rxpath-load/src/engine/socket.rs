@@ -15,7 +15,7 @@ pub const UDP_GRO: libc::c_int = 104;
 
 /// A socket.
 #[derive(Debug)]
-pub struct Socket(pub(super) socket2::Socket);
+pub struct Socket(pub(crate) socket2::Socket);
 
 /// `SO_MEMINFO`: the memory of a socket. **Source** `sk_get_meminfo`, net/core/sock.c.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,11 +84,6 @@ impl Socket {
     /// The other end's address.
     pub fn peer(&self) -> io::Result<SocketAddr> {
         ip_address(&self.0.peer_addr()?)
-    }
-
-    /// Binds although connections in TIME_WAIT, or sockets that set this, hold the port (`SO_REUSEADDR`).
-    pub fn reuse_address(&self) -> io::Result<()> {
-        self.0.set_reuse_address(true)
     }
 
     /// Sets an integer option.
@@ -172,11 +167,6 @@ impl Socket {
     pub fn wait(&self, events: libc::c_short, timeout_ms: i32) -> io::Result<bool> {
         poll(&mut [libc::pollfd { fd: self.fd(), events, revents: 0 }], timeout_ms)
     }
-
-    /// Sends one datagram without waiting.
-    pub fn send(&self, data: &[u8]) -> io::Result<usize> {
-        self.0.send_with_flags(data, libc::MSG_DONTWAIT)
-    }
 }
 
 /// Reads an option into `value`, at most its size; gives how many bytes the kernel wrote.
@@ -248,7 +238,7 @@ mod tests {
         let peer = Socket::udp(addr).unwrap();
         peer.connect(socket.local().unwrap()).unwrap();
         assert!(peer.mtu(addr).unwrap() >= 1280);
-        peer.send(b"x").unwrap();
+        peer.send_with(b"x", libc::MSG_DONTWAIT).unwrap();
         assert!(socket.wait(libc::POLLIN, 10_000).unwrap());
         assert!(socket.meminfo().unwrap().rmem_bytes > 0);
     }

@@ -54,17 +54,12 @@ impl Socket {
         Ok(Self::from(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Whether calls return `EAGAIN` instead of waiting.
-    pub fn set_nonblocking(&self, on: bool) -> io::Result<()> {
-        self.0.set_nonblocking(on)
-    }
-
     /// Connects and waits for at most this long; afterwards the socket does not block.
     ///
     /// **Errors** `ETIMEDOUT` after that time, earlier ones as connect(2) has them.
     pub fn connect_within(&self, addr: SocketAddr, timeout_ms: u64) -> io::Result<()> {
         let done = self.0.connect_timeout(&addr.into(), Duration::from_millis(timeout_ms));
-        self.set_nonblocking(true)?;
+        self.0.set_nonblocking(true)?;
         done.map_err(|error| match error.kind() {
             ErrorKind::TimedOut => io::Error::from_raw_os_error(libc::ETIMEDOUT),
             _ => error,
@@ -170,8 +165,8 @@ pub(crate) mod tests {
         client.connect_within(listener.local().unwrap(), 10_000).unwrap();
         assert!(listener.wait(libc::POLLIN, 10_000).unwrap());
         let server = listener.accept().unwrap();
-        server.set_nonblocking(false).unwrap();
-        client.set_nonblocking(false).unwrap();
+        server.0.set_nonblocking(false).unwrap();
+        client.0.set_nonblocking(false).unwrap();
         (client, server)
     }
 

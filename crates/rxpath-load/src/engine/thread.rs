@@ -119,25 +119,18 @@ pub fn wake(tid: i32) {
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGURG) };
 }
 
-/// Interrupts the calling thread's calls from an instant of `CLOCK_MONOTONIC` on, every millisecond, until it is dropped.
-#[derive(Debug)]
-pub struct Alarm {
-    _timer: Timer,
-}
-
-impl Alarm {
-    /// From `at_ns` on.
-    pub fn at(at_ns: u64) -> io::Result<Self> {
-        allow_wake();
-        let notify =
-            SigevNotify::SigevThreadId { signal: Signal::SIGURG, thread_id: id(), si_value: 0 };
-        let mut timer = Timer::new(ClockId::CLOCK_MONOTONIC, SigEvent::new(notify))?;
-        let again = TimeSpec::milliseconds(1);
-        let first = TimeSpec::from_duration(Duration::from_nanos(at_ns.max(1)));
-        let when = Expiration::IntervalDelayed(first, again);
-        timer.set(when, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
-        Ok(Self { _timer: timer })
-    }
+/// Interrupts the calling thread's calls from an instant of `CLOCK_MONOTONIC` on, every millisecond, until the timer is
+/// dropped.
+pub fn alarm_at(at_ns: u64) -> io::Result<Timer> {
+    allow_wake();
+    let notify =
+        SigevNotify::SigevThreadId { signal: Signal::SIGURG, thread_id: id(), si_value: 0 };
+    let mut timer = Timer::new(ClockId::CLOCK_MONOTONIC, SigEvent::new(notify))?;
+    let again = TimeSpec::milliseconds(1);
+    let first = TimeSpec::from_duration(Duration::from_nanos(at_ns.max(1)));
+    let when = Expiration::IntervalDelayed(first, again);
+    timer.set(when, TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
+    Ok(timer)
 }
 
 #[cfg(test)]
@@ -181,7 +174,7 @@ mod tests {
     #[test]
     fn an_alarm_interrupts_a_sleep_at_its_instant() {
         let at = crate::engine::clock::now_ns() + 5_000_000;
-        let _alarm = Alarm::at(at).unwrap();
+        let _alarm = alarm_at(at).unwrap();
         crate::engine::clock::sleep_until(at + 3_600_000_000_000);
         assert!(crate::engine::clock::now_ns() >= at);
     }

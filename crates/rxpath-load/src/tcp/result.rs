@@ -280,14 +280,14 @@ pub struct Interval {
 impl ThreadResult {
     /// Of the calling worker, at its end.
     pub(crate) fn of(usage: UsageMeter, tally: &Tally) -> Self {
-        let (usage, waited) = usage.end(tally);
+        let (usage, blocked_s, _) = usage.end(tally);
         Self {
             usage,
             delivered_bytes: tally.received_bytes.get(),
             sent_bytes: tally.sent_bytes.get(),
             transactions_total: tally.units.get(),
             calls_count: tally.calls.get(),
-            blocked_s: waited.blocked_s.unwrap_or(0.0),
+            blocked_s: blocked_s.unwrap_or(0.0),
             longest_away_us: 0.0,
         }
     }

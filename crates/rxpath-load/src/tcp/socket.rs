@@ -122,7 +122,7 @@ impl SocketOptions {
         let reuseport = sockets == Sockets::Reuseport;
         let listeners = listen::bind_group((addr, threads), reuseport, |addr| {
             let socket = Socket::tcp(addr).map_err(|e| LoadError::io("socket", e))?;
-            socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
+            socket.0.set_reuse_address(true).map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
             self.apply(&socket)?;
             Ok(socket)
         })?;

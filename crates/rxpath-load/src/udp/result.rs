@@ -145,13 +145,13 @@ pub struct ThreadResult {
 impl ThreadResult {
     /// Of the calling worker, a reader, at its end.
     pub(crate) fn of_reader(usage: UsageMeter, tally: &Tally, longest_away_ns: u64) -> Self {
-        let (usage, waited) = usage.end(tally);
+        let (usage, blocked_s, _) = usage.end(tally);
         let (packets, calls_count) = (tally.units.get(), tally.calls.get());
         Self {
             usage,
             packets,
             calls_count,
-            blocked_s: waited.blocked_s.unwrap_or(0.0),
+            blocked_s: blocked_s.unwrap_or(0.0),
             longest_away_us: longest_away_ns as f64 / 1e3,
         }
     }
@@ -255,15 +255,6 @@ pub struct XdpLedger {
     pub invalid_packets: u64,
     /// Calls that told the kernel to look at a ring.
     pub wakeups_count: u64,
-}
-
-impl std::ops::AddAssign for XdpLedger {
-    fn add_assign(&mut self, other: Self) {
-        self.handed_over_packets += other.handed_over_packets;
-        self.completed_packets += other.completed_packets;
-        self.invalid_packets += other.invalid_packets;
-        self.wakeups_count += other.wakeups_count;
-    }
 }
 
 /// What became of frames that were given to a device, by its driver's answers (tracepoint `xdp_devmap_xmit`).

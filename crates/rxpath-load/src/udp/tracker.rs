@@ -40,9 +40,8 @@ impl Stream {
     fn take(&mut self, low: u64) {
         let number = if low == self.next { low } else { unwrap_sequence(low, self.next) };
         if number >= self.next {
-            if number == self.next && !number.is_multiple_of(64) {
-                // The word was cleared when its first number came by.
-            } else {
+            // Otherwise the word was cleared when its first number came by.
+            if number != self.next || number.is_multiple_of(64) {
                 self.clear(number);
             }
             self.next = number + 1;

@@ -378,17 +378,17 @@ impl<'a, W: Wire> Client<'a, W> {
         }
         self.meter.sample(now_ns);
         self.meter.usage.note_cpu(self.meter.tally);
-        self.meter.tally.calls.set(self.wire.calls());
+        self.meter.tally.calls.set(self.wire.sockets().calls);
     }
 
     /// Ends: what was asked for and not answered.
     pub(super) fn remains(&mut self) -> Remains {
-        self.meter.tally.calls.set(self.wire.calls());
+        self.meter.tally.calls.set(self.wire.sockets().calls);
         let begun = self.config.requests - self.left;
         let target = self.pace.map_or(begun, |pace| {
             pace.due_before(self.now_ns.min(self.config.end_ns)).min(self.config.requests)
         });
         let (in_flight, gave_up) = (self.in_flight, self.gave_up);
-        Remains { target, begun, in_flight, gave_up, sockets: self.wire.take_sockets() }
+        Remains { target, begun, in_flight, gave_up, sockets: self.wire.sockets().take() }
     }
 }

@@ -11,7 +11,6 @@ use crate::LoadError;
 use crate::engine::clock;
 use crate::engine::direct::{recv, send};
 use crate::engine::epoll::{Epoll, Event, Flags};
-use crate::engine::socket::Socket;
 use crate::http::load::client::Client;
 use crate::http::load::conn::Phase;
 use crate::http::load::message::Message;
@@ -49,8 +48,8 @@ impl EpollWire {
 }
 
 impl Wire for EpollWire {
-    fn calls(&self) -> u64 {
-        self.sockets.calls
+    fn sockets(&mut self) -> &mut Sockets {
+        &mut self.sockets
     }
 
     fn open(&mut self, slot: usize, generation: u32) -> Result<(), Errno> {
@@ -58,10 +57,6 @@ impl Wire for EpollWire {
         self.set.add(fd, WATCHED, token(slot, generation)).map_err(errno)?;
         self.sockets.calls += 1;
         Ok(())
-    }
-
-    fn outcome(&mut self, slot: usize) -> Result<(), Errno> {
-        self.sockets.outcome(slot)
     }
 
     #[inline]
@@ -82,10 +77,6 @@ impl Wire for EpollWire {
 
     fn close(&mut self, slot: usize, _generation: u32) {
         self.sockets.close(slot);
-    }
-
-    fn take_sockets(&mut self) -> Vec<Socket> {
-        self.sockets.take()
     }
 }
 

@@ -8,10 +8,10 @@ use nix::errno::Errno;
 use proptest::prelude::*;
 use rxpath_stats::Histogram;
 
-use crate::engine::socket::Socket;
 use crate::http::load::client::{Client, ClientConfig};
 use crate::http::load::message::Message;
 use crate::http::load::meter::{Kind, LiveCounters, Meter};
+use crate::http::load::sockets::Sockets;
 use crate::http::load::wire::{Sent, Wire};
 use crate::pace::{Pace, Pacing, Share};
 use crate::tally::Shared;
@@ -40,6 +40,8 @@ struct Virtual {
     server: Server,
     coming: BinaryHeap<Coming>,
     requests: u64,
+    /// None.
+    sockets: Sockets,
 }
 
 impl Wire for Virtual {
@@ -47,8 +49,8 @@ impl Wire for Virtual {
         self.now_ns
     }
 
-    fn calls(&self) -> u64 {
-        0
+    fn sockets(&mut self) -> &mut Sockets {
+        &mut self.sockets
     }
 
     fn open(&mut self, slot: usize, generation: u32) -> Result<(), Errno> {
@@ -80,10 +82,6 @@ impl Wire for Virtual {
     }
 
     fn close(&mut self, _slot: usize, _generation: u32) {}
-
-    fn take_sockets(&mut self) -> Vec<Socket> {
-        Vec::new()
-    }
 }
 
 /// What a simulated load came to.
@@ -131,6 +129,7 @@ fn simulate(case: Case) -> Outcome {
         server: case.server,
         coming: BinaryHeap::new(),
         requests: 0,
+        sockets: Sockets::new("127.0.0.1:1".parse().unwrap(), None, 0),
     };
     let meter = Meter::new(&shared.tallies[0], &live, UsageMeter::new(None), true);
     let mut client = Client::new(wire, meter, config);

@@ -9,7 +9,6 @@ use nix::errno::Errno;
 
 use crate::LoadError;
 use crate::engine::clock;
-use crate::engine::socket::Socket;
 use crate::engine::uring::{Done, Region, SURELY_FITS_BYTES, Shape, Uring};
 use crate::http::load::client::Client;
 use crate::http::load::conn::Phase;
@@ -98,18 +97,14 @@ impl RingWire {
 }
 
 impl Wire for RingWire {
-    fn calls(&self) -> u64 {
-        self.sockets.calls
+    fn sockets(&mut self) -> &mut Sockets {
+        &mut self.sockets
     }
 
     fn open(&mut self, slot: usize, generation: u32) -> Result<(), Errno> {
         self.sockets.open(slot)?;
         self.order(About::Connect, slot, generation, 0..0);
         Ok(())
-    }
-
-    fn outcome(&mut self, slot: usize) -> Result<(), Errno> {
-        self.sockets.outcome(slot)
     }
 
     #[inline]
@@ -126,10 +121,6 @@ impl Wire for RingWire {
             self.orders.push(Order { fd: -1, range: 0..0, tag, is_over: true });
         }
         self.sockets.close(slot);
-    }
-
-    fn take_sockets(&mut self) -> Vec<Socket> {
-        self.sockets.take()
     }
 }
 

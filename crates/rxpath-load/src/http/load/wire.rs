@@ -5,8 +5,8 @@ use std::ops::Range;
 use nix::errno::Errno;
 
 use crate::engine::clock;
-use crate::engine::socket::Socket;
 use crate::http::load::message::Message;
+use crate::http::load::sockets::Sockets;
 
 /// What became of bytes handed to an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +27,15 @@ pub(super) trait Wire {
     fn now_ns(&self) -> u64 {
         clock::now_ns()
     }
-    /// System calls so far.
-    fn calls(&self) -> u64;
+    /// Its sockets, and the system calls so far.
+    fn sockets(&mut self) -> &mut Sockets;
     /// Begins to connect; the engine tells when that has an outcome (see
     /// [`Client::connected`](super::client::Client::connected)).
     fn open(&mut self, slot: usize, generation: u32) -> Result<(), Errno>;
     /// How the connection that was begun has ended.
-    fn outcome(&mut self, slot: usize) -> Result<(), Errno>;
+    fn outcome(&mut self, slot: usize) -> Result<(), Errno> {
+        self.sockets().outcome(slot)
+    }
     /// Sends the bytes of the message in this range.
     fn send(
         &mut self,
@@ -44,6 +46,4 @@ pub(super) trait Wire {
     ) -> Sent;
     /// Closes.
     fn close(&mut self, slot: usize, generation: u32);
-    /// All open sockets, which stay open.
-    fn take_sockets(&mut self) -> Vec<Socket>;
 }

@@ -15,7 +15,7 @@ use crate::http::load::result::ThreadResult;
 use crate::http::load::sockets::Sockets;
 use crate::http::load::uring;
 use crate::http::load::wire::Wire;
-use crate::pace::{Pace, Share};
+use crate::pace::Pace;
 use crate::pool::Start;
 use crate::usage::UsageMeter;
 
@@ -96,7 +96,7 @@ fn drive<'a, W: Wire>(
     let mut client = client(plan, start, wire);
     let started = start.ready_and_wait();
     if let Some(start_ns) = started {
-        let share = |rate_rps| Share::of(rate_rps, 1, (start.index, options.threads.count));
+        let share = |rate_rps| start.share(rate_rps, 1);
         let pace = options.rate_rps.map(|rate| Pace::new(start_ns, share(rate), options.pacing));
         let end_ns = options.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
         client.meter.usage.restart();
@@ -105,13 +105,13 @@ fn drive<'a, W: Wire>(
     }
     let remains = client.remains();
     let Meter { tally, usage, service, connect, lateness, rates, causes, .. } = client.meter;
-    let (usage, waited) = usage.end(tally);
+    let (usage, _, runnable_wait_s) = usage.end(tally);
     let thread = ThreadResult {
         usage,
         connections_count: plan.connections,
         requests_total: tally.units.get(),
         system_calls_total: tally.calls.get(),
-        runnable_wait_s: waited.runqueue_s,
+        runnable_wait_s,
     };
     let ended_ns = started.map(|_| clock::now_ns());
     let span_ns = ended_ns.zip(started).map_or(0, |(end, start)| end.saturating_sub(start));

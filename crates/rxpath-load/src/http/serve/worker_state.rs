@@ -229,7 +229,7 @@ impl WorkerState {
     pub(super) fn report(mut self) -> Report {
         self.publish();
         let counts = self.counts;
-        let (usage, waited) = self.usage.end(&self.shared.tallies[self.index]);
+        let (usage, blocked_s, runqueue_s) = self.usage.end(&self.shared.tallies[self.index]);
         let thread = ThreadResult {
             usage,
             requests_total: counts.requests(),
@@ -241,8 +241,8 @@ impl WorkerState {
             events_per_wait: counts.events_per_wait(),
             empty_waits_total: counts.empty_waits,
             wait_s: counts.wait_ns as f64 / 1e9,
-            blocked_s: waited.blocked_s,
-            runqueue_s: waited.runqueue_s,
+            blocked_s,
+            runqueue_s,
         };
         Report { thread, counts, connections: self.connections }
     }

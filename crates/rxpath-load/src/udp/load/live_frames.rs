@@ -11,8 +11,8 @@ use rxpath_stats::Histogram;
 
 use crate::LoadError;
 use crate::engine::clock;
-use crate::engine::thread::Alarm;
-use crate::pace::{Pace, Share};
+use crate::engine::thread::alarm_at;
+use crate::pace::Pace;
 use crate::pool::Start;
 use crate::tally::Tally;
 use crate::udp::header::{HEADER_BYTES, Stamp};
@@ -98,8 +98,7 @@ fn load(plan: &Plan<FrameFlow>, start: &Start<'_>, ifindex: u32) -> Result<LiveF
 }
 
 fn pace(options: &LoadOptions, start: &Start<'_>, start_ns: u64) -> Option<Pace> {
-    let share = |rate_pps| Share::of(rate_pps, 1, (start.index, options.threads.count));
-    options.rate_pps.map(|rate| Pace::new(start_ns, share(rate), options.pacing))
+    options.rate_pps.map(|rate| Pace::new(start_ns, start.share(rate, 1), options.pacing))
 }
 
 /// Waits until the start is known: a call takes a while to begin, so it is made before.
@@ -143,7 +142,7 @@ fn send(
             pace(options, start, began_ns).map_or(u64::MAX, |pace| pace.instant_of(plan.messages));
         let _alarm = match last_ns.max(clock::now_ns()).min(end_ns) {
             u64::MAX => None,
-            at => Some(Alarm::at(at).map_err(|e| LoadError::io("timer_create", e))?),
+            at => Some(alarm_at(at).map_err(|e| LoadError::io("timer_create", e))?),
         };
         let frames = if options.rate_pps.is_some() { MOST_FRAMES } else { left.min(MOST_FRAMES) };
         calls += 1;

@@ -92,7 +92,7 @@ fn bind(
     let from = SocketAddr::new(options.source.unwrap_or(any), port);
     if options.to.len() > 1 {
         // One source port towards several destinations: as many sockets on it.
-        socket.reuse_address().map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
+        socket.0.set_reuse_address(true).map_err(|e| LoadError::io("SO_REUSEADDR", e))?;
     }
     socket.bind(from).map_err(|e| listen::refusal("bind", from, e))
 }

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 
 use crate::LoadError;
 use crate::engine::{clock, thread};
-use crate::pace::{Pace, Share, wait_for_start};
+use crate::pace::{Pace, wait_for_start};
 use crate::pool::Start;
 use crate::tally::Tally;
 use crate::udp::header::Stamp;
@@ -84,8 +84,7 @@ impl<'a, T: Transmit> Sender<'a, T> {
     fn new(plan: Plan<T::Flow>, start: &'a Start<'a>) -> Result<Self, LoadError> {
         let Plan { flows, streams, options, messages } = plan;
         let layout = Layout { size: options.size, segments: options.segments() };
-        let of = (start.index, options.threads.count);
-        let share = |rate_pps| Share::of(rate_pps, options.segments(), of);
+        let share = |rate_pps| start.share(rate_pps, layout.segments);
         let pace = options.rate_pps.map(|rate| Pace::new(0, share(rate), options.pacing));
         let mut engine = T::new(flows, &options)?;
         layout.prepare(&mut engine, options.batch);

@@ -145,7 +145,7 @@ fn probe_truesize(like: SocketAddr, size: usize) -> io::Result<u64> {
     sender.connect(receiver.local()?)?;
     let payload = vec![0; size];
     for _ in 0..COUNT {
-        sender.send(&payload)?;
+        sender.send_with(&payload, libc::MSG_DONTWAIT)?;
     }
     // Loopback delivers inside of the send call.
     let queued = receiver.meminfo()?.rmem_bytes;

@@ -10,7 +10,7 @@ use crate::LoadError;
 use crate::engine::epoll::{Epoll, Event, Flags};
 use crate::engine::tcp::is_passing;
 use crate::engine::{clock, thread};
-use crate::pace::{Pace, Pacing, Share};
+use crate::pace::{Pace, Pacing};
 use crate::pool::Start;
 use crate::tally::Tally;
 use crate::tcp::load::options::{StreamDirection, StreamOptions};
@@ -110,17 +110,16 @@ impl<'a> Worker<'a> {
         let options = &self.plan.options;
         let duration_ns = options.common.duration_ns;
         self.end_ns = duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
-        let (each, threads) = (options.common.buffer_bytes, options.common.threads.count);
-        let share = |bps: u64| Share::of((bps / 8).max(1), each, (self.start.index, threads));
+        let each = options.common.buffer_bytes;
+        let share = |bps: u64| self.start.share((bps / 8).max(1), each);
         self.pace = options.bitrate_bps.map(|bps| Pace::new(start_ns, share(bps), Pacing::Auto));
         if is_blocking(&self.plan.options) {
             self.block()?;
         } else {
             self.poll()?;
         }
-        let buffer_bytes = self.plan.options.common.buffer_bytes as u64;
         let now_ns = clock::now_ns().min(self.end_ns);
-        self.target_bytes = self.pace.map(|pace| pace.due_before(now_ns) * buffer_bytes);
+        self.target_bytes = self.pace.map(|pace| pace.due_before(now_ns) * each as u64);
         Ok(())
     }
 
@@ -130,7 +129,7 @@ impl<'a> Worker<'a> {
 
     /// One connection, one way.
     fn block(&mut self) -> io::Result<()> {
-        self.plan.conns[0].socket.set_nonblocking(false)?;
+        self.plan.conns[0].socket.0.set_nonblocking(false)?;
         let mut now_ns = clock::now_ns();
         while !self.is_over(now_ns) && !self.plan.conns[0].is_ended {
             if self.plan.conns[0].due_bytes == 0 {
@@ -149,7 +148,7 @@ impl<'a> Worker<'a> {
             now_ns = self.tally.last_ns.get().max(now_ns);
             self.allow_due(now_ns);
         }
-        self.plan.conns[0].socket.set_nonblocking(true)
+        self.plan.conns[0].socket.0.set_nonblocking(true)
     }
 
     /// Lets connections send what is due by now, one after the other in turn.

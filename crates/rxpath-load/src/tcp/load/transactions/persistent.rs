@@ -133,7 +133,7 @@ impl<'p> Persistent<'p> {
     pub(super) fn block(&mut self, client_thread: &mut ClientThread) -> io::Result<()> {
         let plan = self.plan;
         let socket = &plan.sockets[0];
-        socket.set_nonblocking(false)?;
+        socket.0.set_nonblocking(false)?;
         let conn = &mut self.conns[0];
         let mut now_ns = clock::now_ns();
         while !client_thread.is_over(now_ns) && conn.error.is_none() {
@@ -164,7 +164,7 @@ impl<'p> Persistent<'p> {
                 }
             }
         }
-        socket.set_nonblocking(true)
+        socket.0.set_nonblocking(true)
     }
 
     /// Many connections.

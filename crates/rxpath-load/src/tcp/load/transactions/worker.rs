@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::LoadError;
 use crate::engine::thread;
-use crate::pace::{Pace, Pacing, Share};
+use crate::pace::{Pace, Pacing};
 use crate::pool::Start;
 use crate::tcp::connection::{ConnectionResult, TcpSummary};
 use crate::tcp::load::transactions::client_thread::{ClientThread, Plan, Seen};
@@ -37,9 +37,8 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
     if let Some(start_ns) = start.ready_and_wait() {
         client_thread.end_ns =
             common.duration_ns.map_or(u64::MAX, |span| start_ns.saturating_add(span));
-        let share = |rate_tps| Share::of(rate_tps, 1, (start.index, common.threads.count));
         client_thread.pace =
-            rate_tps.map(|rate_tps| Pace::new(start_ns, share(rate_tps), Pacing::Auto));
+            rate_tps.map(|rate| Pace::new(start_ns, start.share(rate, 1), Pacing::Auto));
         client_thread.usage.restart();
         let ended = match (single, blocking) {
             (false, true) => persistent.block(&mut client_thread),

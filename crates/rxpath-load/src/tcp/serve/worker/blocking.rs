@@ -51,10 +51,10 @@ impl Worker<'_> {
             connection.socket.set_timeouts(PATIENCE)?;
             self.only.is_prepared = true;
         }
-        connection.socket.set_nonblocking(false)?;
+        connection.socket.0.set_nonblocking(false)?;
         self.block(key)?;
         match self.connections.get(key) {
-            Some(connection) => connection.socket.set_nonblocking(true),
+            Some(connection) => connection.socket.0.set_nonblocking(true),
             None => Ok(()),
         }
     }
