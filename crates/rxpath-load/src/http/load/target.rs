@@ -30,10 +30,8 @@ pub(super) fn resolve(url: &Url) -> Result<Vec<SocketAddr>, LoadError> {
         (url.host.as_str(), url.port).to_socket_addrs().map_err(refused)?.collect();
     addrs.dedup();
     if addrs.is_empty() {
-        return Err(refused(io::Error::new(
-            ErrorKind::NotFound,
-            "the name resolves to no address",
-        )));
+        let none = io::Error::new(ErrorKind::NotFound, "the name resolves to no address");
+        return Err(refused(none));
     }
     Ok(addrs)
 }

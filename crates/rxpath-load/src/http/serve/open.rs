@@ -37,7 +37,14 @@ pub(super) fn open(mut options: ServeOptions) -> Result<Serve, LoadError> {
     options.engine = Some(options.engine());
     let mut warnings = Vec::new();
     let limit = listen::raise_descriptor_limit()?;
-    let (socket, group) = (socket_options(&options), (options.sockets, options.threads.count));
+    let socket = SocketOptions {
+        buffers: options.buffers,
+        // A reply that follows an unacknowledged one must not wait for its acknowledgement.
+        nodelay: true,
+        busy_poll: options.busy_poll,
+        ..SocketOptions::default()
+    };
+    let group = (options.sockets, options.threads.count);
     let listeners = socket.listen(options.addr, group, options.backlog)?;
     let socket = socket.settle(&listeners[0], &mut warnings)?;
     let (epolls, busy_waits) = open_epolls(&options, &mut warnings)?;
@@ -74,16 +81,6 @@ fn check(options: &ServeOptions) -> Result<(), LoadError> {
         return bad("--max-connections 0: no client could connect".into(), "give at least 1");
     }
     Ok(())
-}
-
-fn socket_options(options: &ServeOptions) -> SocketOptions {
-    SocketOptions {
-        buffers: options.buffers,
-        // A reply that follows an unacknowledged one must not wait for its acknowledgement.
-        nodelay: true,
-        busy_poll: options.busy_poll,
-        ..SocketOptions::default()
-    }
 }
 
 /// The epoll sets of the threads, and what became of their busy polling.

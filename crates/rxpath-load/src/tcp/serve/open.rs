@@ -36,7 +36,16 @@ pub(super) fn open(mut options: ServeOptions) -> Result<Serve, LoadError> {
     let server = Arc::new(server);
     let mut serve = Serve { options, settings, warnings, server, pool, open: Vec::new() };
     let listeners: Vec<_> = listeners.into_iter().map(Arc::new).collect();
-    start_workers(&mut serve, &listeners, &Arc::new(pattern))?;
+    let pattern = Arc::new(pattern);
+    for index in 0..serve.options.threads.count {
+        let plan = worker::Plan {
+            listener: Arc::clone(&listeners[index % listeners.len()]),
+            server: Arc::clone(&serve.server),
+            pattern: Arc::clone(&pattern),
+            options: serve.options.clone(),
+        };
+        serve.pool.start(move |start| worker::run(&plan, start))?;
+    }
     serve.pool.shared.count_cpu_time();
     Ok(serve)
 }
@@ -102,21 +111,4 @@ fn low_water(
         warnings.push(Warning::new("low-water-cut", text).because(why));
     }
     Ok(Some(taken))
-}
-
-fn start_workers(
-    serve: &mut Serve,
-    listeners: &[Arc<Socket>],
-    pattern: &Arc<Pattern>,
-) -> Result<(), LoadError> {
-    for index in 0..serve.options.threads.count {
-        let plan = worker::Plan {
-            listener: Arc::clone(&listeners[index % listeners.len()]),
-            server: Arc::clone(&serve.server),
-            pattern: Arc::clone(pattern),
-            options: serve.options.clone(),
-        };
-        serve.pool.start(move |start| worker::run(&plan, start))?;
-    }
-    Ok(())
 }

@@ -31,7 +31,15 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     let pool = Pool::new("rx-serve", &options.threads);
     let sockets = sockets.into_iter().map(Arc::new).collect();
     let mut serve = Serve { options, settings, warnings, sockets, taken: None, pool };
-    start_workers(&mut serve)?;
+    for index in 0..serve.options.threads.count {
+        let plan = worker::Plan {
+            socket: Arc::clone(&serve.sockets[serve.socket_of(index)]),
+            alone: serve.sockets.len() == serve.options.threads.count,
+            buffer_bytes: serve.settings.buffer_bytes,
+            options: serve.options.clone(),
+        };
+        serve.pool.start(move |start| worker::run(&plan, start))?;
+    }
     serve.pool.shared.count_cpu_time();
     Ok(serve)
 }
@@ -134,11 +142,8 @@ fn settle(
 /// nobody reads. A device's driver may lay its packets out otherwise; local senders do not.
 fn probe_truesize(like: SocketAddr, size: usize) -> io::Result<u64> {
     const COUNT: u64 = 8;
-    let lo = if like.is_ipv4() {
-        IpAddr::V4(Ipv4Addr::LOCALHOST)
-    } else {
-        IpAddr::V6(Ipv6Addr::LOCALHOST)
-    };
+    let lo: IpAddr =
+        if like.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
     let receiver = Socket::udp(like)?;
     receiver.bind(SocketAddr::new(lo, 0))?;
     let sender = Socket::udp(like)?;
@@ -150,17 +155,4 @@ fn probe_truesize(like: SocketAddr, size: usize) -> io::Result<u64> {
     // Loopback delivers inside of the send call.
     let queued = receiver.meminfo()?.rmem_bytes;
     Ok(if queued % COUNT == 0 { queued / COUNT } else { 0 })
-}
-
-fn start_workers(serve: &mut Serve) -> Result<(), LoadError> {
-    for index in 0..serve.options.threads.count {
-        let plan = worker::Plan {
-            socket: Arc::clone(&serve.sockets[serve.socket_of(index)]),
-            alone: serve.sockets.len() == serve.options.threads.count,
-            buffer_bytes: serve.settings.buffer_bytes,
-            options: serve.options.clone(),
-        };
-        serve.pool.start(move |start| worker::run(&plan, start))?;
-    }
-    Ok(())
 }

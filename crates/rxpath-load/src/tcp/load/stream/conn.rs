@@ -37,14 +37,10 @@ impl StreamConn {
         pattern: &Arc<Pattern>,
     ) -> io::Result<Self> {
         let common = &options.common;
-        let feed = if options.direction.sends() {
-            let pattern = Arc::clone(pattern);
-            let feed = Feed::new(pattern, options.send, common.buffer_bytes, common.verify);
-            feed.prepare(&socket)?;
-            Some(feed)
-        } else {
-            None
-        };
+        let feed = options.direction.sends().then(|| {
+            Feed::new(Arc::clone(pattern), options.send, common.buffer_bytes, common.verify)
+        });
+        feed.iter().try_for_each(|feed| feed.prepare(&socket))?;
         let sink = || Sink::new(&socket, options.receive, common.verify);
         let sink = options.direction.receives().then(sink).transpose()?;
         let name = crate::tcp::result::name(socket.local().ok(), socket.peer().ok());
