@@ -82,16 +82,6 @@ impl std::fmt::Debug for Source {
 }
 
 impl Tally {
-    /// Records the CPU; true when it has changed.
-    #[inline]
-    pub fn saw_cpu(&self, cpu: u32) -> bool {
-        if self.cpu.load(Relaxed) == cpu {
-            return false;
-        }
-        self.cpu.store(cpu, Relaxed);
-        true
-    }
-
     /// Each reading of the counters first sets them by `source`: the worker can't while it is inside of a call that does
     /// all the work.
     pub fn set_source(&self, source: impl Fn(&Self) + Send + Sync + 'static) {

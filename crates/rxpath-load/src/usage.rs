@@ -1,5 +1,7 @@
 //! What a worker thread used: CPU time, the CPUs that it was on, the time that it waited.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,10 +77,12 @@ impl UsageMeter {
     #[inline]
     pub(crate) fn note_cpu(&mut self, tally: &Tally) {
         let cpu = thread::cpu();
-        if tally.saw_cpu(cpu)
-            && self.seen_cpus.len() < self.seen_cpus.capacity()
-            && !self.seen_cpus.contains(&cpu)
-        {
+        if tally.cpu.load(Relaxed) == cpu {
+            return;
+        }
+        tally.cpu.store(cpu, Relaxed);
+        let has_room = self.seen_cpus.len() < self.seen_cpus.capacity();
+        if has_room && !self.seen_cpus.contains(&cpu) {
             self.seen_cpus.push(cpu);
         }
     }

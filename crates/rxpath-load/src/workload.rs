@@ -1,5 +1,7 @@
 //! How a conductor (a command, a test, the lab) controls a running workload of any protocol, on either side.
 
+use std::collections::BTreeMap;
+
 use rxpath_core::Warning;
 use rxpath_stats::Histogram;
 use serde::Serialize;
@@ -127,6 +129,12 @@ impl<R> Finished<R> {
         self.warnings.extend(self.histograms.iter().filter_map(clipped));
         self
     }
+}
+
+/// Counts by name as a warning lists them: `3 ECONNRESET, 1 EPIPE`.
+pub(crate) fn listed(counts: &BTreeMap<String, u64>) -> String {
+    let each: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    each.join(", ")
 }
 
 /// Times over the histogram's range.

@@ -40,7 +40,20 @@ pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
         new_in_slice: NewTimes::default(),
         sockets: Vec::new(),
     };
-    start_workers(&mut load, &message, to)?;
+    let options = Arc::clone(&load.options);
+    let share = |all, index| options.threads.share(all, index);
+    for index in 0..options.threads.count {
+        let plan = worker::Plan {
+            connections: share(options.connections as u64, index) as usize,
+            requests: options.requests.map_or(u64::MAX, |all| share(all, index)),
+            to,
+            engine: load.settings.engine,
+            options: Arc::clone(&options),
+            message: Arc::clone(&message),
+            live: Arc::clone(&load.live),
+        };
+        load.pool.start(move |start| worker::run(&plan, start))?;
+    }
     Ok(load)
 }
 
@@ -105,22 +118,4 @@ fn settle(
         descriptors_limit,
         tick_hz: warnings::tick_hz(),
     }
-}
-
-fn start_workers(load: &mut Load, message: &Arc<Message>, to: SocketAddr) -> Result<(), LoadError> {
-    let options = Arc::clone(&load.options);
-    let share = |all, index| options.threads.share(all, index);
-    for index in 0..options.threads.count {
-        let plan = worker::Plan {
-            connections: share(options.connections as u64, index) as usize,
-            requests: options.requests.map_or(u64::MAX, |all| share(all, index)),
-            to,
-            engine: load.settings.engine,
-            options: Arc::clone(&options),
-            message: Arc::clone(message),
-            live: Arc::clone(&load.live),
-        };
-        load.pool.start(move |start| worker::run(&plan, start))?;
-    }
-    Ok(())
 }

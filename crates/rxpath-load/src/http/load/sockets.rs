@@ -34,9 +34,7 @@ impl Sockets {
     /// How the connection that was begun has ended.
     pub(super) fn outcome(&mut self, slot: usize) -> Result<(), Errno> {
         self.calls += 1;
-        self.by_slot[slot]
-            .as_ref()
-            .map_or(Err(Errno::EBADF), |socket| socket.connected().map_err(errno))
+        self.get(slot).ok_or(Errno::EBADF)?.connected().map_err(errno)
     }
 
     /// The descriptor; -1 where there is none, which every call refuses with `EBADF`.

@@ -11,6 +11,7 @@ use crate::http::load::target::PORTS_CURE;
 use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::ports;
 use crate::schedule::{KEPT_RATIO, not_kept};
+use crate::workload::listed;
 
 /// Two times this close count as equal.
 const NEAR_RATIO: f64 = 0.05;
@@ -182,11 +183,10 @@ fn errors(result: &LoadResult) -> Option<Warning> {
         .filter(|(_, count)| **count > 0)
         .map(|(kind, count)| format!("{count} {kind}"))
         .collect();
-    let causes: Vec<String> =
-        result.error_causes_total.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
+    let causes = listed(&result.error_causes_total);
     (!kinds.is_empty()).then(|| {
         let warning = Warning::new("errors", format!("errors: {}", kinds.join(", ")));
-        if causes.is_empty() { warning } else { warning.because(causes.join(", ")) }
+        if causes.is_empty() { warning } else { warning.because(causes) }
     })
 }
 

@@ -8,7 +8,7 @@ use crate::limit::{Limit, Who, any_busy, busy_text};
 use crate::tcp::result::{Mismatch, ServeResult};
 use crate::tcp::serve::Serve;
 use crate::tcp::serve::options::ReceiveMethod;
-use crate::workload::Finished;
+use crate::workload::{Finished, listed};
 
 pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadError> {
     serve.open = serve.pool.join()?;
@@ -83,10 +83,9 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
     }
     let strangers: u64 = result.refused_total.values().sum();
     if strangers > 0 {
-        let whys: Vec<String> =
-            result.refused_total.iter().map(|(why, count)| format!("{count} {why}")).collect();
+        let text = format!("connections were refused: {}", listed(&result.refused_total));
         warnings.push(
-            Warning::new("refused", format!("connections were refused: {}", whys.join(", ")))
+            Warning::new("refused", text)
                 .because("they did not begin with this version's preamble")
                 .cure("use `rxpath load tcp` of the same version; `ss -tn` shows who connects"),
         );

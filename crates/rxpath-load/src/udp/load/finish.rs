@@ -1,9 +1,8 @@
 //! Adding up what the workers did.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use rxpath_core::{IntoMap, Warning};
+use rxpath_core::Warning;
 
 use crate::LoadError;
 use crate::limit::{Limit, Who, any_busy, busy_text};
@@ -11,7 +10,7 @@ use crate::schedule::KEPT_RATIO;
 use crate::udp::header::flow_of;
 use crate::udp::load::Load;
 use crate::udp::result::{DestinationResult, FramesLedger, Lateness, LoadResult};
-use crate::workload::Finished;
+use crate::workload::{Finished, listed};
 use rxpath_stats::Histogram;
 
 /// A sender blocked for this share of its time was not open-loop.
@@ -19,8 +18,7 @@ const BLOCKED_RATIO: f64 = 0.01;
 
 pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError> {
     let mut result = LoadResult::default();
-    let (mut lateness, mut errors) = (Histogram::of_times(), BTreeMap::<i32, u64>::new());
-    let mut streams = Vec::new();
+    let (mut lateness, mut streams) = (Histogram::of_times(), Vec::new());
     for report in load.pool.join()? {
         result.target_packets += report.target;
         result.refused_count += report.refused;
@@ -39,7 +37,8 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         // Equal bounds always fit.
         let _ = lateness.merge(&report.lateness);
         for (number, count) in report.errors {
-            *errors.entry(number).or_default() += count;
+            let name = format!("{:?}", nix::errno::Errno::from_raw(number));
+            *result.send_errors.entry(name).or_default() += count;
         }
     }
     result.destinations = destinations(&load.options.to, &streams);
@@ -50,11 +49,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
     if result.duration_s > 0.0 {
         result.sent_pps = result.sent_packets as f64 / result.duration_s;
     }
-    result.send_errors_packets = errors.values().sum();
-    result.send_errors = errors
-        .into_iter()
-        .map(|(number, count)| (format!("{:?}", nix::errno::Errno::from_raw(number)), count))
-        .into_map();
+    result.send_errors_packets = result.send_errors.values().sum();
     result.target_pps = load.options.rate_pps.map(|rate| rate as f64);
     result.lateness_us = Lateness::of(&lateness);
     result.bypasses_udp = load.options.engine.bypasses_udp();
@@ -125,9 +120,7 @@ fn notice(result: &LoadResult) -> Vec<Warning> {
         );
     }
     if result.send_errors_packets > 0 {
-        let list: Vec<String> =
-            result.send_errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
-        let text = format!("the kernel refused datagrams: {}", list.join(", "));
+        let text = format!("the kernel refused datagrams: {}", listed(&result.send_errors));
         warnings.push(Warning::new("send-errors", text));
     }
     if result.refused_count > 0 {

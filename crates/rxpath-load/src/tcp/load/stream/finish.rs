@@ -17,7 +17,7 @@ use crate::tcp::preamble::SendMethod;
 use crate::tcp::result::{Direction, ServerReport, StreamResult, ZerocopyResult};
 use crate::tcp::serve::mismatch;
 use crate::tcp::serve::options::ReceiveMethod;
-use crate::workload::Finished;
+use crate::workload::{Finished, listed};
 
 pub(super) fn finish(stream: &mut StreamClient) -> Result<Finished<StreamResult>, LoadError> {
     let reports = stream.pool.join()?;
@@ -186,11 +186,11 @@ pub(in crate::tcp::load) fn lost(
     if errors.is_empty() {
         return None;
     }
-    let kinds: Vec<String> = errors.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let kinds = listed(errors);
     let text = if peer_lost {
-        format!("the server was lost before the end: {}", kinds.join(", "))
+        format!("the server was lost before the end: {kinds}")
     } else {
-        format!("connections were lost before the end: {}", kinds.join(", "))
+        format!("connections were lost before the end: {kinds}")
     };
     Some(Warning::new(if peer_lost { "peer-lost" } else { "connections-lost" }, text).because(
         "EOF: the server exited; ECONNRESET, EPIPE: it was killed or refuses; ETIMEDOUT: it is unreachable",

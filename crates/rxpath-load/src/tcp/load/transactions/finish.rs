@@ -17,7 +17,7 @@ use crate::tcp::load::transactions::worker::Report;
 use crate::tcp::result::TransactionsResult;
 use crate::tcp::serve::mismatch;
 use crate::tcp::socket::PORTS_CURE;
-use crate::workload::Finished;
+use crate::workload::{Finished, listed};
 
 pub(super) fn finish<const SINGLE: bool>(
     client: &mut Transactions<SINGLE>,
@@ -117,9 +117,7 @@ fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
     if !single || is_lost {
         warnings.extend(lost(&others, is_lost));
     } else if !others.is_empty() {
-        let kinds: Vec<String> =
-            others.iter().map(|(name, count)| format!("{count} {name}")).collect();
-        let text = format!("transactions failed: {}", kinds.join(", "));
+        let text = format!("transactions failed: {}", listed(&others));
         warnings.push(Warning::new("transactions-failed", text));
     }
     warnings.extend(no_report(result.server.as_ref()));
