@@ -11,13 +11,13 @@ use std::time::Duration;
 use crate::clock::monotonic_ns;
 use nix::sys::signal::Signal;
 use rxpath_core::Warning;
-use serde_json::Value;
 
 use super::kept_output::{keep, said};
 use super::line::Line;
 use super::peer::{Began, Peer};
 use super::phase;
 use super::result::{ExternalResult, WorkloadResult};
+use super::side::SideMeasurements;
 use crate::error::LabError;
 use crate::output;
 use crate::scenario::spec::Parser;
@@ -171,7 +171,7 @@ impl Peer for External<'_> {
         })
     }
 
-    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError> {
+    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<SideMeasurements, LabError> {
         // A generator with a duration of its own ends by itself and prints its summary; the others are asked to.
         let patience = if self.length.is_some() { limit } else { Duration::ZERO };
         if !self.wait_end(patience, stop)? {
@@ -185,7 +185,7 @@ impl Peer for External<'_> {
         // Forked processes outlive their parent and hold its pipes: the readers below would wait for them.
         self.signal(Signal::SIGKILL);
         let Some(running) = self.running.as_mut() else {
-            return Ok(WorkloadResult::None);
+            return Ok(self.left(WorkloadResult::None));
         };
         for reader in running.readers.drain(..) {
             let _ = reader.join();
@@ -195,7 +195,8 @@ impl Peer for External<'_> {
             Ok(metrics) => (Some(metrics), None),
             Err(problem) => (None, Some(problem.to_string())),
         };
-        Ok(WorkloadResult::External(ExternalResult { metrics, problem, stdout, stderr }))
+        let result = ExternalResult { metrics, problem, stdout, stderr };
+        Ok(self.left(WorkloadResult::External(result)))
     }
 
     fn close(self: Box<Self>) -> Result<Vec<Warning>, LabError> {
@@ -218,10 +219,6 @@ impl Peer for External<'_> {
 
     fn intervals(&self) -> Vec<Line> {
         Vec::new()
-    }
-
-    fn settings(&self) -> &Value {
-        &Value::Null
     }
 }
 

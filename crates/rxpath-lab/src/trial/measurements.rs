@@ -9,10 +9,7 @@ use rxpath_record::samples::TrialSamples;
 
 use crate::testbed::hosts::delay::DelayError;
 use crate::testbed::window::Windowed;
-use crate::trial::line::Line;
 use crate::trial::observers::Observed;
-use crate::trial::peer::Peer;
-use crate::trial::result::WorkloadResult;
 use crate::trial::side::SideMeasurements;
 use crate::trial::window::{self, Span};
 
@@ -54,28 +51,5 @@ impl Measurements {
     /// What a program did in the window; `None` when fewer than two of its lines lie there.
     pub fn span(&self, program: &SideMeasurements) -> Option<Span> {
         window::span(&program.lines, self.window.between.window_ns)
-    }
-}
-
-/// What one side left: its interval lines, or those made of the kernel's counters where it prints none.
-pub(super) fn side(
-    peer: &mut dyn Peer,
-    result: WorkloadResult,
-    kernel: Vec<Line>,
-) -> SideMeasurements {
-    let parts = peer.parts();
-    let own = peer.intervals();
-    let own_lines = !own.is_empty();
-    let (pid, tids) = peer.ids();
-    SideMeasurements {
-        lines: if own_lines { own } else { kernel },
-        own_lines,
-        result,
-        settings: peer.settings().clone(),
-        pid,
-        tids: tids.to_vec(),
-        histograms: peer.histograms().to_vec(),
-        slices: peer.slices().to_vec(),
-        parts,
     }
 }

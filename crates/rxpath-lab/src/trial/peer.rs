@@ -4,11 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxpath_core::Warning;
-use serde_json::Value;
-
 use super::line::Line;
 use super::result::WorkloadResult;
-use super::side::{SideMeasurements, SliceOfTimes};
+use super::side::SideMeasurements;
 use crate::error::LabError;
 
 /// When a program of ours began its load, as it says; a third-party one, when its host started it.
@@ -32,8 +30,16 @@ pub trait Peer {
     /// Fails when it has ended without an order.
     fn check_alive(&mut self, phase: &'static str) -> Result<(), LabError>;
 
-    /// Makes it stop and returns what it says; a receiver drains first.
-    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError>;
+    /// Makes it stop and returns what it left; a receiver drains first.
+    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<SideMeasurements, LabError>;
+
+    /// With this result, what every program leaves.
+    fn left(&self, result: WorkloadResult) -> SideMeasurements {
+        let lines = self.intervals();
+        let (pid, tids) = self.ids();
+        let (own_lines, tids) = (!lines.is_empty(), tids.to_vec());
+        SideMeasurements { lines, own_lines, result, pid, tids, ..SideMeasurements::default() }
+    }
 
     /// Lets it close its sockets and end.
     fn close(self: Box<Self>) -> Result<Vec<Warning>, LabError>;
@@ -57,11 +63,6 @@ pub trait Peer {
         vec![vec![(pid, tids.to_vec())]]
     }
 
-    /// What each of its programs left once it has stopped, by host, where there are several.
-    fn parts(&mut self) -> Vec<(String, SideMeasurements)> {
-        Vec::new()
-    }
-
     /// When each of its programs began, of each host; nothing of those that did not say it.
     fn began(&self) -> Vec<Vec<Began>> {
         vec![Vec::new()]
@@ -77,17 +78,4 @@ pub trait Peer {
 
     /// Its own interval lines; empty when it prints none of ours.
     fn intervals(&self) -> Vec<Line>;
-
-    /// Its effective settings, when it prints them.
-    fn settings(&self) -> &Value;
-
-    /// Times behind its quantiles, when it tells them: name and HdrHistogram V2 in base64.
-    fn histograms(&self) -> &[(String, String)] {
-        &[]
-    }
-
-    /// The same in slices, when it tells them.
-    fn slices(&self) -> &[SliceOfTimes] {
-        &[]
-    }
 }

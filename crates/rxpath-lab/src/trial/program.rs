@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::line::Line;
 use super::peer::{Began, Peer};
 use super::result::WorkloadResult;
-use super::side::SliceOfTimes;
+use super::side::{SideMeasurements, SliceOfTimes};
 use crate::error::LabError;
 use crate::scenario::spec::Protocol;
 use crate::shared::{LastWords, locked};
@@ -53,9 +53,9 @@ pub struct Program {
     /// When it began its load, once it said so.
     began: Option<Began>,
     /// Times behind its quantiles: name and HdrHistogram V2 in base64.
-    pub histograms: Vec<(String, String)>,
+    histograms: Vec<(String, String)>,
     /// Times in slices, in the order of time.
-    pub slices: Vec<SliceOfTimes>,
+    slices: Vec<SliceOfTimes>,
     /// Effective settings, as the program printed them.
     pub settings: Value,
     /// Warnings so far.
@@ -276,10 +276,16 @@ impl Peer for Program {
         Ok(())
     }
 
-    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError> {
+    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<SideMeasurements, LabError> {
         self.begin_stop()?;
         let printed = self.wait_result(limit, stop)?;
-        WorkloadResult::decode(self.protocol, self.name == "serve", printed)
+        let result = WorkloadResult::decode(self.protocol, self.name == "serve", printed)?;
+        Ok(SideMeasurements {
+            settings: self.settings.take(),
+            histograms: std::mem::take(&mut self.histograms),
+            slices: std::mem::take(&mut self.slices),
+            ..self.left(result)
+        })
     }
 
     fn close(mut self: Box<Self>) -> Result<Vec<Warning>, LabError> {
@@ -297,18 +303,6 @@ impl Peer for Program {
 
     fn intervals(&self) -> Vec<Line> {
         locked(&self.intervals).clone()
-    }
-
-    fn settings(&self) -> &Value {
-        &self.settings
-    }
-
-    fn histograms(&self) -> &[(String, String)] {
-        &self.histograms
-    }
-
-    fn slices(&self) -> &[SliceOfTimes] {
-        &self.slices
     }
 }
 

@@ -20,11 +20,11 @@ use super::background::{Alongside, Background};
 use super::config::{TrialConfig, whole};
 use super::kernel_lines::Watcher;
 use super::line::Line;
-use super::measurements::{Measurements, side};
+use super::measurements::Measurements;
 use super::observers::{Observed, Observing};
 use super::peer::Peer;
-use super::result::WorkloadResult;
 use super::sampler::{Sampled, SampledQueues, Sampling};
+use super::side::SideMeasurements;
 use super::{phase, start, steadiness, waiting, window};
 use crate::error::LabError;
 use crate::scenario::spec::Variant;
@@ -117,8 +117,9 @@ pub fn run_trial(
     begin("drain");
     let load = trial.stop_load()?;
     let hooks = attached.look();
-    let empty =
-        |now: &Snapshot| waiting::nothing(config.variant, (testbed, &hooks), &load, [&before, now]);
+    let empty = |now: &Snapshot| {
+        waiting::nothing(config.variant, (testbed, &hooks), &load.result, [&before, now])
+    };
     trial.rest("after the load", &empty)?;
     let foreign_drops = trial.foreign_drops()?;
     let serve = trial.stop_server()?;
@@ -332,11 +333,11 @@ impl Trial<'_> {
         samples
     }
 
-    /// Ends the receiver; its result, or nothing where there is none.
-    fn stop_server(&mut self) -> Result<WorkloadResult, LabError> {
+    /// Ends the receiver, where there is one.
+    fn stop_server(&mut self) -> Result<SideMeasurements, LabError> {
         match &mut self.serve {
             Some(serve) => serve.stop(RESULT_LIMIT, self.config.stop),
-            None => Ok(WorkloadResult::None),
+            None => Ok(SideMeasurements::default()),
         }
     }
 
@@ -383,15 +384,14 @@ impl Trial<'_> {
 
     fn finish(
         mut self,
-        load: WorkloadResult,
-        serve: WorkloadResult,
+        load: SideMeasurements,
+        mut serve: SideMeasurements,
         mut window: Windowed,
     ) -> Result<Measurements, LabError> {
         let (kernel_tx, kernel_rx) = self.watcher.into_lines();
-        let load = side(self.load.as_mut(), load, kernel_tx);
-        let serve = self.serve.as_deref_mut().map(|peer| side(peer, serve, kernel_rx));
-        let serve = serve.unwrap_or_default();
+        let load = load.or_lines(kernel_tx);
         if let Some(server) = self.serve {
+            serve = serve.or_lines(kernel_rx);
             self.warnings.extend(server.close()?);
         }
         self.warnings.extend(self.load.close()?);

@@ -40,11 +40,9 @@ use rxpath_load::limit::{Limit, Who};
 use rxpath_load::quantiles::Quantiles;
 use rxpath_record::run::hlog;
 use rxpath_stats::Histogram;
-use serde_json::Value;
 
 pub use self::shares::{for_receiver, share};
 use super::line::Line;
-use super::measurements::side;
 use super::peer::{Began, Peer};
 use super::result::WorkloadResult;
 use super::side::SideMeasurements;
@@ -55,19 +53,17 @@ pub struct Several {
     programs: Vec<(String, Box<dyn Peer>)>,
     /// Whether each is several itself, whose names stand before what they say.
     are_several: bool,
-    results: Vec<WorkloadResult>,
-    histograms: Vec<(String, String)>,
 }
 
 impl Several {
     /// Of each host its program, each set up alike.
     pub fn new(programs: Vec<(String, Box<dyn Peer>)>) -> Self {
-        Self { programs, are_several: false, results: Vec::new(), histograms: Vec::new() }
+        Self { programs, are_several: false }
     }
 
     /// Of each host its programs.
     pub fn of_several(hosts: Vec<(String, Box<dyn Peer>)>) -> Self {
-        Self { are_several: true, ..Self::new(hosts) }
+        Self { programs: hosts, are_several: true }
     }
 
     /// Does this with each, and names the host of the first that fails.
@@ -105,12 +101,17 @@ impl Peer for Several {
         self.each(Peer::begin_stop).map(drop)
     }
 
-    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<WorkloadResult, LabError> {
+    /// With the settings of the first.
+    fn stop(&mut self, limit: Duration, stop: &AtomicBool) -> Result<SideMeasurements, LabError> {
         self.begin_stop()?;
-        self.results = self.each(|program| program.stop(limit, stop))?;
-        let times = Times::of(self.programs.iter().flat_map(|(_, program)| program.histograms()));
-        self.histograms = times.encoded();
-        Ok(together(&self.results, &times))
+        let each = self.each(|program| program.stop(limit, stop))?;
+        let all: Vec<&SideMeasurements> = each.iter().collect();
+        let times = Times::of(&all);
+        let left = self.left(together(&all, &times));
+        let settings = each.first().map(|first| first.settings.clone()).unwrap_or_default();
+        let hosts = self.programs.iter().map(|(host, _)| host.clone());
+        let (histograms, parts) = (times.encoded(), hosts.zip(each).collect());
+        Ok(SideMeasurements { settings, histograms, parts, ..left })
     }
 
     fn close(self: Box<Self>) -> Result<Vec<Warning>, LabError> {
@@ -134,14 +135,6 @@ impl Peer for Several {
         self.programs.iter().map(|(_, program)| program.began().concat()).collect()
     }
 
-    fn parts(&mut self) -> Vec<(String, SideMeasurements)> {
-        let results = std::mem::take(&mut self.results).into_iter();
-        let part = |((host, program), result): (&mut (String, Box<dyn Peer>), WorkloadResult)| {
-            (host.clone(), side(program.as_mut(), result, Vec::new()))
-        };
-        self.programs.iter_mut().zip(results).map(part).collect()
-    }
-
     /// Those of the first: ids of several hosts do not go together.
     fn ids(&self) -> (u32, &[i32]) {
         self.programs.first().map_or((0, &[]), |(_, program)| program.ids())
@@ -152,31 +145,21 @@ impl Peer for Several {
             self.programs.iter().map(|(_, program)| program.intervals()).collect();
         lines::together(&each)
     }
-
-    /// Those of the first.
-    fn settings(&self) -> &Value {
-        self.programs.first().map_or(&Value::Null, |(_, program)| program.settings())
-    }
-
-    fn histograms(&self) -> &[(String, String)] {
-        &self.histograms
-    }
 }
 
 /// The result of programs that have ended, as that of one.
 pub(super) fn result_of(parts: &[&SideMeasurements]) -> WorkloadResult {
-    let results: Vec<WorkloadResult> = parts.iter().map(|part| part.result.clone()).collect();
-    together(&results, &Times::of(parts.iter().flat_map(|part| &part.histograms)))
+    together(parts, &Times::of(parts))
 }
 
 /// The times of all programs by name.
 struct Times(BTreeMap<String, Histogram>);
 
 impl Times {
-    /// From name and HdrHistogram V2 in base64; one that cannot be read is missing, and a warning of its part says so.
-    fn of<'a>(told: impl Iterator<Item = &'a (String, String)>) -> Self {
+    /// One that cannot be read is missing, and a warning of its part says so.
+    fn of(parts: &[&SideMeasurements]) -> Self {
         let mut all: BTreeMap<String, Histogram> = BTreeMap::new();
-        for (name, hdr_v2_base64) in told {
+        for (name, hdr_v2_base64) in parts.iter().flat_map(|part| &part.histograms) {
             if let Ok(part) = hlog::decoded(hdr_v2_base64) {
                 // Equal bounds always fit.
                 let _ = all.entry(name.clone()).or_insert_with(Histogram::of_times).merge(&part);
@@ -197,17 +180,17 @@ impl Times {
 }
 
 /// The results of programs of one protocol as the result of one.
-fn together(results: &[WorkloadResult], times: &Times) -> WorkloadResult {
+fn together(parts: &[&SideMeasurements], times: &Times) -> WorkloadResult {
     macro_rules! joined {
         ($variant:ident, $join:path $(, $times:ident)?) => {{
-            let parts = results.iter().filter_map(|result| match result {
+            let parts = parts.iter().filter_map(|part| match &part.result {
                 WorkloadResult::$variant(part) => Some(part),
                 _ => None,
             });
             WorkloadResult::$variant($join(&parts.collect::<Vec<_>>() $(, $times)?))
         }};
     }
-    match results.first() {
+    match parts.first().map(|first| &first.result) {
         Some(WorkloadResult::UdpLoad(_)) => joined!(UdpLoad, udp::load),
         Some(WorkloadResult::UdpServe(_)) => joined!(UdpServe, udp::serve, times),
         Some(WorkloadResult::Stream(_)) => joined!(Stream, tcp::stream),
@@ -255,12 +238,13 @@ mod tests {
 
     #[test]
     fn times_of_several_are_those_of_one_histogram() {
-        let told = |ns: u64| {
+        let part = |ns: u64| {
             let mut times = Histogram::of_times();
             times.record_n(ns, 50);
-            ("service_time".to_owned(), hlog::encoded(&times).unwrap())
+            let histograms = vec![("service_time".to_owned(), hlog::encoded(&times).unwrap())];
+            SideMeasurements { histograms, ..SideMeasurements::default() }
         };
-        let times = Times::of([told(1_000), told(9_000_000)].iter());
+        let times = Times::of(&[&part(1_000), &part(9_000_000)]);
         let all = times.quantiles("service_time").unwrap();
         assert_eq!(all.samples_count, 100);
         assert!(all.p50 < 2.0 && all.p90 > 8_000.0, "{all:?}");

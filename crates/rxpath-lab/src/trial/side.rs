@@ -28,6 +28,14 @@ pub struct SideMeasurements {
     pub parts: Vec<(String, SideMeasurements)>,
 }
 
+impl SideMeasurements {
+    /// With lines made of the kernel's counters, where it printed none.
+    #[must_use]
+    pub fn or_lines(self, kernel: Vec<Line>) -> Self {
+        if self.own_lines { self } else { Self { lines: kernel, ..self } }
+    }
+}
+
 /// The times of a slice of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceOfTimes {

@@ -7,8 +7,8 @@ use crate::error::LabError;
 use crate::testbed::Testbed;
 use crate::testbed::window::WindowAhead;
 use crate::trial::background::Background;
-use crate::trial::result::WorkloadResult;
 use crate::trial::sampler::Sampling;
+use crate::trial::side::SideMeasurements;
 use crate::trial::start;
 
 /// All hosts know that a load runs, until this is dropped: a trial may end early.
@@ -78,7 +78,7 @@ impl Trial<'_> {
     }
 
     /// Ends the load, and what starves queues on purpose: that would keep them from running empty.
-    pub(super) fn stop_load(&mut self) -> Result<WorkloadResult, LabError> {
+    pub(super) fn stop_load(&mut self) -> Result<SideMeasurements, LabError> {
         let (config, testbed) = (self.config, self.testbed);
         let load = self.load.stop(RESULT_LIMIT + own_length(config), config.stop)?;
         self.armed.end()?;
