@@ -86,8 +86,7 @@ fn logs(
 ) -> Vec<(String, Result<String, String>)> {
     let mut all = Vec::new();
     for (side, together) in sides {
-        let parts = together.parts.iter().map(|(host, part)| (format!("{side}@{host}"), part));
-        for (of, program) in [(side.to_owned(), together)].into_iter().chain(parts) {
+        for (of, program) in together.named(side) {
             for (name, hdr_v2_base64) in &program.histograms {
                 let file = format!("trial{trial}-{of}-{name}");
                 let slices: Vec<([u64; 2], &str)> = program

@@ -59,9 +59,9 @@ impl Background {
     pub fn start(spec: &Spec, owner: Option<&Owner>) -> Result<Self, LabError> {
         thread::check_cpus(&spec.cpus)?;
         let mut started = Self::default();
-        for index in 0..spec.hogs as usize {
-            let cpus = spec.cpus.as_slice();
-            let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
+        let mut turns = spec.cpus.as_slice().iter().copied().cycle();
+        for _ in 0..spec.hogs {
+            let cpu = turns.next();
             if spec.command.is_empty() {
                 started.spin(cpu, spec);
             } else {

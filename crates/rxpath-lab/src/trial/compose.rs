@@ -19,12 +19,12 @@ use rxpath_live::counted::packets_by_cpu;
 use rxpath_live::observe::Between;
 use rxpath_load::udp::load::options::LoadSettings;
 use rxpath_record::counters::Moved;
-use rxpath_record::evidence::{CpuDistribution, ThreadUse, WindowEvidence};
+use rxpath_record::evidence::{CpuDistribution, WindowEvidence};
 use rxpath_record::hosts::{PairPackets, PairRate};
 use rxpath_record::ledger::{Ledger, Link, PathFacts, Place};
 use rxpath_record::manifest::{LoopKind, Trial};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::grade::Grades;
 use self::receivers::Alone;
@@ -190,11 +190,8 @@ pub fn compose(
 
 /// What the programs printed; of several on a side each, in addition to what they did together.
 fn workloads(load: &SideMeasurements, serve: &SideMeasurements) -> BTreeMap<String, Value> {
-    let together = [("load".to_owned(), load), ("serve".to_owned(), serve)];
-    let each = [("load", load), ("serve", serve)].into_iter().flat_map(|(name, side)| {
-        side.parts.iter().map(move |(host, part)| (format!("{name}@{host}"), part))
-    });
-    together.into_iter().chain(each).map(|(name, side)| (name, with_settings(side))).into_map()
+    let all = load.named("load").chain(serve.named("serve"));
+    all.map(|(name, it)| (name, json!({ "settings": it.settings, "result": it.result }))).into_map()
 }
 
 /// Whether the sender and the receiver are programs of ours without two lines in the window.
@@ -225,12 +222,6 @@ fn programs(trial: TrialSources<'_>) -> [Vec<SideSeen<'_>>; 2] {
     })
 }
 
-/// CPUs that the sender's and the receiver's threads kept busy over the window.
-fn running(evidence: &WindowEvidence) -> [f64; 2] {
-    let sum = |threads: &[ThreadUse]| threads.iter().map(|thread| thread.running_ratio).sum();
-    [sum(&evidence.sender_threads), sum(&evidence.receiver_threads)]
-}
-
 /// CPU time of the sides' threads per unit: `scale` says in which part of a second, `rates` the units per second of each.
 fn per_unit(
     names: [&str; 2],
@@ -238,7 +229,9 @@ fn per_unit(
     (scale, rates): (f64, [f64; 2]),
     all: &mut Metrics,
 ) {
-    for ((name, running), rate) in names.into_iter().zip(running(evidence)).zip(rates) {
+    let threads = [&evidence.sender_threads, &evidence.receiver_threads];
+    for ((name, threads), rate) in names.into_iter().zip(threads).zip(rates) {
+        let running: f64 = threads.iter().map(|thread| thread.running_ratio).sum();
         if rate > 0.0 && running > 0.0 {
             all.insert(name.into(), running * scale / rate);
         }
@@ -265,13 +258,9 @@ fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence) -> Metrics {
     if let Some(found) = &raw.observed.stolen {
         let size = variant.load.datagrams().map(|datagrams| f64::from(datagrams.size_bytes));
         let datagrams = size.map(|size| size * 8.0 * evidence.delivered_pps);
-        let delivered_bps = all.get("delivered_bps").copied().or(datagrams);
-        let moved = stolen::DeliveredTraffic {
-            receivers: &raw.serve.tids,
-            delivered_bps,
-            delivered_pps: evidence.delivered_pps,
-        };
-        stolen::metrics(found, moved, &mut all);
+        let delivered_bps = all.get("delivered_bps").copied().or(datagrams).unwrap_or(0.0);
+        let delivered = [delivered_bps, evidence.delivered_pps];
+        stolen::metrics(found, &raw.serve.tids, delivered, &mut all);
     }
     let Windowed { moved, moved_s, .. } = &raw.window;
     let busy: Option<f64> = raw.window.receiving_machines().map(busy_cpus).sum();
@@ -313,10 +302,6 @@ fn affinity(evidence: &WindowEvidence, variant: &Variant) -> Vec<Warning> {
         }
     }
     all
-}
-
-fn with_settings(side: &SideMeasurements) -> Value {
-    serde_json::json!({ "settings": side.settings, "result": side.result })
 }
 
 #[cfg(test)]

@@ -90,15 +90,8 @@ impl<'a> External<'a> {
         })
     }
 
-    fn is_ready(&self) -> bool {
-        match &self.ready {
-            None => true,
-            Some(Ready::Line(wanted)) => self.text().contains(wanted),
-            Some(Ready::Bound(port)) => {
-                let running = self.running.as_ref();
-                running.is_some_and(|running| running.child.process.has_bound(*port))
-            }
-        }
+    fn has_bound(&self, port: u16) -> bool {
+        self.running.as_ref().is_some_and(|running| running.child.process.has_bound(port))
     }
 
     fn ended(&self) -> bool {
@@ -119,26 +112,25 @@ impl<'a> External<'a> {
 
 impl Peer for External<'_> {
     fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
-        if self.ready.is_none() {
-            return Ok(());
-        }
+        let Some(ready) = self.ready.clone() else { return Ok(()) };
         self.launch(None)?;
-        let mut ready = false;
+        let mut is_ready = false;
         phase::within(limit, stop, || {
-            ready = self.is_ready();
-            Ok(ready || self.ended())
+            is_ready = match &ready {
+                Ready::Line(wanted) => self.text().contains(wanted),
+                Ready::Bound(port) => self.has_bound(*port),
+            };
+            Ok(is_ready || self.ended())
         })?;
-        if ready {
+        if is_ready {
             return Ok(());
         }
         self.check_alive("set-up")?;
         Err(LabError::Silent {
             program: self.name,
-            what: match self.ready {
-                Some(Ready::Bound(_)) => {
-                    "a socket on its port (serve.ready names a line to wait for)"
-                }
-                _ => "its ready line",
+            what: match ready {
+                Ready::Bound(_) => "a socket on its port (serve.ready names a line to wait for)",
+                Ready::Line(_) => "its ready line",
             },
             after_s: limit.as_secs_f64(),
             last_words: self.text(),
@@ -222,17 +214,12 @@ impl Peer for External<'_> {
     }
 }
 
-impl Drop for External<'_> {
+impl Drop for Running {
     fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
-        if let Some(running) = self.running.as_mut() {
-            if matches!(running.child.process.try_wait(), Ok(None)) {
-                running.child.process.signal(Signal::SIGKILL);
-            }
-            running.child.process.wait();
-            for reader in running.readers.drain(..) {
-                let _ = reader.join();
-            }
+        self.child.process.signal(Signal::SIGKILL);
+        self.child.process.wait();
+        for reader in self.readers.drain(..) {
+            let _ = reader.join();
         }
     }
 }

@@ -66,7 +66,7 @@ impl<'a> Watcher<'a> {
 
     fn told(&self, side: PathSide) -> Vec<Line> {
         let of_side = self.told.iter().filter(|(own, _)| *own == side);
-        let each: Vec<Vec<Line>> = of_side.map(|(_, told)| told.so_far()).collect();
+        let each: Vec<Vec<Line>> = of_side.map(|(_, told)| locked(&told.lines).clone()).collect();
         together(&each)
     }
 
@@ -103,10 +103,6 @@ impl Told {
             })
         });
         Self { lines, program, reader }
-    }
-
-    fn so_far(&self) -> Vec<Line> {
-        locked(&self.lines).clone()
     }
 }
 

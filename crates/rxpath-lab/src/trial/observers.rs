@@ -143,23 +143,17 @@ impl Observing for Observers {
     fn close(&mut self, sides: Sides<'_>, seen: &mut Observed) -> Result<(), LabError> {
         // First what only has to be read: the account waits for its victim.
         if let Some(tracing) = self.tracing.take() {
-            let (found, warnings) = tracing.close(sides)?;
-            seen.traced = Some(found);
-            seen.warnings.extend(warnings);
+            seen.traced = Some(tracing.close(sides, &mut seen.warnings)?);
         }
         if let Some(stolen) = self.stolen.take() {
-            let (found, warnings) = stolen.close()?;
-            seen.stolen = Some(found);
-            seen.warnings.extend(warnings);
+            seen.stolen = Some(stolen.close(&mut seen.warnings)?);
         }
         Ok(())
     }
 
     fn end(&mut self, sides: Sides<'_>, seen: &mut Observed) -> Result<(), LabError> {
         if let Some(reasons) = self.reasons.take() {
-            let (found, warnings) = reasons::read(&reasons, sides)?;
-            seen.reasons.extend(found);
-            seen.warnings.extend(warnings);
+            seen.reasons.extend(reasons::read(&reasons, sides, &mut seen.warnings)?);
         }
         Ok(())
     }

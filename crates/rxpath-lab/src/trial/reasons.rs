@@ -16,8 +16,12 @@ pub fn start() -> Result<Drops, HostError> {
     Drops::start(&Filter::default())
 }
 
-/// Drops in the sides' namespaces, the most packets first, and what was lost of them.
-pub fn read(drops: &Drops, sides: Sides<'_>) -> Result<(Vec<DropReason>, Vec<Warning>), HostError> {
+/// Drops in the sides' namespaces, the most packets first. That some of them were lost is a warning.
+pub fn read(
+    drops: &Drops,
+    sides: Sides<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<DropReason>, HostError> {
     let found = drops.read()?.into_iter().filter_map(|drop| {
         let side = sides(drop.netns)?;
         Some(DropReason {
@@ -33,6 +37,6 @@ pub fn read(drops: &Drops, sides: Sides<'_>) -> Result<(Vec<DropReason>, Vec<War
     let text = format!(
         "{lost} drops found no room in the observer's table: reasons are counted too small"
     );
-    let warnings = if lost > 0 { vec![Warning::new("reasons-lost", text)] } else { Vec::new() };
-    Ok((found.collect(), warnings))
+    warnings.extend((lost > 0).then(|| Warning::new("reasons-lost", text)));
+    Ok(found.collect())
 }

@@ -29,6 +29,12 @@ pub struct SideMeasurements {
 }
 
 impl SideMeasurements {
+    /// What stands under this name; of several hosts also what each of them left, behind it.
+    pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (String, &'a Self)> {
+        let parts = self.parts.iter().map(move |(host, part)| (format!("{name}@{host}"), part));
+        std::iter::once((name.to_owned(), self)).chain(parts)
+    }
+
     /// With lines made of the kernel's counters, where it printed none.
     #[must_use]
     pub fn or_lines(self, kernel: Vec<Line>) -> Self {

@@ -61,7 +61,7 @@ pub fn load<'a>(
         }
         Workload::External(external) => {
             let is_bounded = external.command.iter().any(|word| word.contains(DURATION));
-            let length = is_bounded.then(|| foreign_length(config, testbed));
+            let length = is_bounded.then(|| foreign_length(config.trials, testbed.window_lead()));
             let starter = foreign(config, testbed, external, PathSide::Tx);
             let parser = external.parser.clone();
             Ok(Box::new(External::generator(parser, length, starter)))
@@ -259,11 +259,7 @@ fn steered<O: Options>(
 }
 
 /// What stands for [`DURATION`]: whole seconds.
-fn foreign_length(config: &TrialConfig<'_>, testbed: &dyn Testbed) -> Duration {
-    whole_seconds(config.trials, testbed.window_lead())
-}
-
-fn whole_seconds(trials: &Trials, window_lead: Duration) -> Duration {
+fn foreign_length(trials: &Trials, window_lead: Duration) -> Duration {
     let length = whole(trials).as_duration() + window_lead + SLACK;
     Duration::from_secs_f64(length.as_secs_f64().ceil())
 }
@@ -277,7 +273,7 @@ fn foreign<'a>(
     Box::new(move |at_ns| {
         let name = if side == PathSide::Tx { "load" } else { "serve" };
         let addr = testbed.addresses().first().map(ToString::to_string).unwrap_or_default();
-        let seconds = foreign_length(config, testbed).as_secs().to_string();
+        let seconds = foreign_length(config.trials, testbed.window_lead()).as_secs().to_string();
         let fill = |text: &String| {
             text.replace("{addr}", &addr)
                 .replace("{port}", &external.port.to_string())
@@ -305,7 +301,7 @@ mod tests {
             let phases = format!("ramp = \"500ms\"\nsettle = \"500ms\"\nmeasure = \"{measure}\"");
             let file = parse(&format!("question = \"q\"\n[trials]\n{phases}"), "t", "t").unwrap();
             let resolved = resolve(&file, &[], &HostShape::flat(4)).unwrap();
-            whole_seconds(&resolved.trials, Duration::from_millis(lead_ms)).as_secs()
+            foreign_length(&resolved.trials, Duration::from_millis(lead_ms)).as_secs()
         };
         assert_eq!(seconds("2s", 0), 4, "of 3 s in all, the rest would be nothing");
         assert_eq!(seconds("1500ms", 0), 3);

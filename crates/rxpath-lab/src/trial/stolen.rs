@@ -76,15 +76,15 @@ impl StolenTime {
     }
 
     /// Ends the window, once the victim is done, and says who paid.
-    pub fn close(self) -> Result<(StolenCpuTime, Vec<Warning>), LabError> {
-        let Some(mut open) = self.open else { return Ok((StolenCpuTime::default(), Vec::new())) };
+    pub fn close(self, warnings: &mut Vec<Warning>) -> Result<StolenCpuTime, LabError> {
+        let Some(mut open) = self.open else { return Ok(StolenCpuTime::default()) };
         let ended = open.victim.map(Running::finish).transpose()?;
         let cpu_before = own_cpu();
         let (after, handled) = (self.account.read()?, handled());
         let reader_cpu = open.reader_cpu + own_cpu().saturating_sub(cpu_before);
         let map_bytes = self.account.map_bytes();
         let cost = open.meter.stop().over(open.begun.elapsed(), map_bytes, reader_cpu);
-        let (steal, mut warnings) = steal::answer(StealInputs {
+        let (steal, found) = steal::answer(StealInputs {
             before: &open.before,
             after: &after,
             calibration: self.calibration,
@@ -92,6 +92,7 @@ impl StolenTime {
             probes: self.account.programs(),
             flows_looked: Duration::ZERO,
         });
+        warnings.extend(found);
         let mut stolen = record(&steal);
         for cpu in &mut stolen.cpus {
             let of = |lines: &BTreeMap<u32, u32>| lines.get(&cpu.row.cpu).copied();
@@ -101,9 +102,9 @@ impl StolenTime {
         stolen.victim = ended.zip(self.victim).map(|(ended, Victim { cpu, .. })| {
             let deferred = steal.cpus.iter().find(|row| row.cpu == cpu);
             let deferred_s = deferred.map_or(0.0, |row| row.deferred_s);
-            VictimRecord { deferred_s, ..ended.record(cpu, &steal.tasks, &mut warnings) }
+            VictimRecord { deferred_s, ..ended.record(cpu, &steal.tasks, warnings) }
         });
-        Ok((stolen, warnings))
+        Ok(stolen)
     }
 }
 
@@ -145,35 +146,28 @@ fn tasks(steal: &Steal) -> Vec<TaskTime> {
     rows
 }
 
-/// What the trial moved in its window, for what it cost.
-#[derive(Clone, Copy, Debug)]
-pub struct DeliveredTraffic<'a> {
-    /// Threads of the receiver.
-    pub receivers: &'a [i32],
-    /// Payload bits a second that were delivered; none where nobody counts bits.
-    pub delivered_bps: Option<f64>,
-    /// Datagrams or segments a second that were delivered.
-    pub delivered_pps: f64,
-}
-
-/// The metrics that follow: what the victim got, and what the traffic cost.
-pub fn metrics(stolen: &StolenCpuTime, moved: DeliveredTraffic<'_>, all: &mut Metrics) {
+/// The metrics that follow: what the victim got, and what the traffic cost. `receivers` are the threads of the receiver, to
+/// whom so many bits of payload were delivered per second, 0 where nobody counts bits, and so many datagrams or segments.
+pub fn metrics(
+    stolen: &StolenCpuTime,
+    receivers: &[i32],
+    [bits, packets]: [f64; 2],
+    all: &mut Metrics,
+) {
     let mut put = |name: &str, value: f64| {
         if value.is_finite() {
             all.insert(name.into(), value);
         }
     };
     let network_s: f64 = stolen.cpus.iter().map(|cpu| cpu.row.time.network_s()).sum();
-    let receives = |task: &&TaskTime| moved.receivers.contains(&(task.pid as i32));
-    let receivers_s: f64 = stolen.tasks.iter().filter(receives).map(|task| task.time.own_s).sum();
-    let packets = moved.delivered_pps / 1e6 * stolen.window_s;
-    if packets > 0.0 {
-        put("receive_cpu_s_per_mpacket", (network_s + receivers_s) / packets);
+    let is_theirs = |task: &&TaskTime| receivers.contains(&(task.pid as i32));
+    let own_s: f64 = stolen.tasks.iter().filter(is_theirs).map(|task| task.time.own_s).sum();
+    let millions = packets / 1e6 * stolen.window_s;
+    if millions > 0.0 {
+        put("receive_cpu_s_per_mpacket", (network_s + own_s) / millions);
     }
     let taken_s = stolen.victim.as_ref().map(VictimRecord::taken_s);
-    for (per, rate) in
-        [("gbit", moved.delivered_bps.unwrap_or(0.0) / 1e9), ("mpacket", moved.delivered_pps / 1e6)]
-    {
+    for (per, rate) in [("gbit", bits / 1e9), ("mpacket", packets / 1e6)] {
         let amount = rate * stolen.window_s;
         if amount > 0.0 {
             put(&format!("network_cpu_s_per_{per}"), network_s / amount);
@@ -233,10 +227,8 @@ mod tests {
             tasks: vec![task(7, 0.5), task(8, 0.9)],
             ..StolenCpuTime::default()
         };
-        let moved =
-            DeliveredTraffic { receivers: &[7], delivered_bps: Some(1e9), delivered_pps: 50_000.0 };
         let mut all = BTreeMap::new();
-        metrics(&stolen, moved, &mut all);
+        metrics(&stolen, &[7], [1e9, 50_000.0], &mut all);
         for (name, value) in [
             ("network_cpu_s_per_gbit", 0.3),
             ("network_cpu_s_per_mpacket", 6.0),
@@ -250,8 +242,7 @@ mod tests {
             assert!((all[name] - value).abs() < 1e-9, "{name}: {all:?}");
         }
         let mut none = BTreeMap::new();
-        let silent = DeliveredTraffic { receivers: &[7], delivered_bps: None, delivered_pps: 0.0 };
-        metrics(&StolenCpuTime { victim: None, ..stolen }, silent, &mut none);
+        metrics(&StolenCpuTime { victim: None, ..stolen }, &[7], [0.0; 2], &mut none);
         assert!(none.is_empty(), "no rate is no cost: {none:?}");
     }
 }

@@ -88,8 +88,12 @@ impl Tracing {
     }
 
     /// Reads them and takes them out of the kernel.
-    pub fn close(mut self, sides: Sides<'_>) -> Result<(Traced, Vec<Warning>), HostError> {
-        let Some(mut open) = self.open.take() else { return Ok((Traced::default(), Vec::new())) };
+    pub fn close(
+        mut self,
+        sides: Sides<'_>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Traced, HostError> {
+        let Some(mut open) = self.open.take() else { return Ok(Traced::default()) };
         let before = own_cpu();
         let window = open.begun.elapsed();
         let stages = self.stages.as_ref().ok().map(Stages::read).transpose()?;
@@ -118,23 +122,16 @@ impl Tracing {
             stages_looked_s: looked.as_secs_f64(),
             probe: cost,
         };
-        let mut warnings: Vec<Warning> = missing(&programs(&self.parts())).collect();
+        warnings.extend(missing(&programs(&self.parts())));
         warnings.extend(lost_warning(traced.probe.lost_count));
-        match &self.stages {
-            Ok(stages) => {
-                warnings.extend(stages.stopped().map(|error| {
-                    let text = format!(
-                        "the latency of stages was traced for part of the window only: {error}"
-                    );
-                    Warning::new("probe-missing", text)
-                }));
-            }
-            Err(error) => warnings.push(Warning::new(
-                "probe-missing",
-                format!("the latency of stages is not seen: {error}"),
-            )),
-        }
-        Ok((traced, warnings))
+        let gap = match &self.stages {
+            Ok(stages) => stages.stopped().map(|error| {
+                format!("the latency of stages was traced for part of the window only: {error}")
+            }),
+            Err(error) => Some(format!("the latency of stages is not seen: {error}")),
+        };
+        warnings.extend(gap.map(|text| Warning::new("probe-missing", text)));
+        Ok(traced)
     }
 }
 

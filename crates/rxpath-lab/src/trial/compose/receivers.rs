@@ -197,7 +197,9 @@ pub(super) fn evidence(
         ..known
     };
     let datagrams = part.result.udp_serve().map(|serve| (serve, part.lines.as_slice()));
-    Some(gather(&window, [of_senders(loads, &senders), vec![own]], datagrams, known))
+    let loads = (0..).zip(loads).filter(|(sender, _)| senders.contains(sender));
+    let loads = loads.map(|(_, load)| load).collect();
+    Some(gather(&window, [loads, vec![own]], datagrams, known))
 }
 
 /// Flows of a sender to each of its receivers, which its flows take in turn.
@@ -206,12 +208,6 @@ fn flows_of(whole: Whole<'_>, sender: usize) -> Option<u64> {
     let settings = load.parts.get(sender).map_or(&load.settings, |(_, part)| &part.settings);
     let flows = LoadSettings::deserialize(settings).ok()?.flows_count as u64;
     Some(flows / whole.pairs.receivers_of(sender).len().max(1) as u64)
-}
-
-/// The programs of these senders.
-fn of_senders<'a>(loads: Vec<SideSeen<'a>>, senders: &[usize]) -> Vec<SideSeen<'a>> {
-    let all = loads.into_iter().enumerate();
-    all.filter(|(sender, _)| senders.contains(sender)).map(|(_, load)| load).collect()
 }
 
 /// The receiver that limits the trial. Of datagrams: the one that lost the largest share. Over TCP, which waits where UDP

@@ -2,7 +2,6 @@
 
 use rxpath_core::{PathSide, Warning};
 use rxpath_live::counted::conntrack;
-use rxpath_load::udp::result::ServeResult;
 use rxpath_record::evidence::WindowEvidence;
 use rxpath_record::ledger::{Balance, Figure, Ledger, LedgerInput, ReceiverSaid};
 
@@ -46,7 +45,10 @@ pub(super) fn compose(trial: TrialSources<'_>) -> Composed {
     let (hosts, pairs) = (testbed.pairs(), receivers::pairs(testbed, raw));
     let whole = Whole { trial, pairs: &hosts, moved: &moved, ledger: &ledger, evidence: &evidence };
     let receivers = receivers::each(whole, &pairs);
-    let mut warnings = warnings(served);
+    let duplicates = served.map_or(0, |serve| serve.sequence.duplicate_packets);
+    let text = format!("{duplicates} datagrams came twice");
+    let twice = (duplicates > 0).then(|| Warning::new("duplicates", text));
+    let mut warnings: Vec<Warning> = twice.into_iter().collect();
     warnings.extend(served.and_then(|served| delay::refused(served, raw.delay_error)));
     warnings.extend(unread_at_close(variant, &ledger));
     warnings.extend(ledger.inexact.iter().map(|bounds| {
@@ -132,12 +134,6 @@ fn unread_at_close(variant: &Variant, ledger: &Ledger) -> Option<Warning> {
             )
             .cure("receive with `rxpath serve udp`, which drains first")
     })
-}
-
-fn warnings(served: Option<&ServeResult>) -> Vec<Warning> {
-    let duplicates = served.map_or(0, |serve| serve.sequence.duplicate_packets);
-    let text = format!("{duplicates} datagrams came twice");
-    (duplicates > 0).then(|| Warning::new("duplicates", text)).into_iter().collect()
 }
 
 #[cfg(test)]

@@ -120,7 +120,17 @@ impl Work {
             unfollowed_sockets_count: self.unfollowed,
             failed_reads_count: self.failed_reads,
         };
-        self.into_samples(cost)
+        let series = self.columns.into_iter().map(|((side, entity, metric, counter), values)| {
+            let entity = entity.to_string();
+            SampleSeries { side, entity, metric: metric.into(), counter, values }
+        });
+        TrialSamples {
+            interval_ns: self.target.interval_ns,
+            t_ns: self.t_ns,
+            series: series.collect(),
+            cost,
+            ..TrialSamples::default()
+        }
     }
 
     fn sample(&mut self, now: u64) {
@@ -253,20 +263,6 @@ impl Work {
         let column = self.columns.entry(key).or_default();
         column.resize(at.saturating_sub(1), None);
         column.push(Some(value));
-    }
-
-    fn into_samples(self, cost: SamplerCost) -> TrialSamples {
-        let series = self.columns.into_iter().map(|((side, entity, metric, counter), values)| {
-            let entity = entity.to_string();
-            SampleSeries { side, entity, metric: metric.into(), counter, values }
-        });
-        TrialSamples {
-            interval_ns: self.target.interval_ns,
-            t_ns: self.t_ns,
-            series: series.collect(),
-            cost,
-            ..TrialSamples::default()
-        }
     }
 }
 
