@@ -31,6 +31,7 @@ use self::receivers::Alone;
 pub(crate) use self::short::SENDER_LIMIT;
 use super::evidence::SideSeen;
 use super::measurements::Measurements;
+use super::result::WorkloadResult;
 use super::side::SideMeasurements;
 use super::steadiness;
 use super::stolen;
@@ -242,8 +243,10 @@ fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence) -> Metrics {
     let TrialSources { variant, raw, .. } = trial;
     let mut all = Metrics::new();
     for (side, result) in [("load", &raw.load.result), ("serve", &raw.serve.result)] {
-        let own = result.external_metrics();
-        all.extend(own.map(|(name, value)| (format!("{side}.{name}"), value)));
+        if let WorkloadResult::External(program) = result {
+            let own = program.metrics.iter().flatten();
+            all.extend(own.map(|(name, value)| (format!("{side}.{name}"), *value)));
+        }
     }
     match variant.protocol() {
         Protocol::Udp => {

@@ -42,14 +42,10 @@ pub fn at_rest(
 }
 
 fn sides(snapshot: &Snapshot) -> impl Iterator<Item = (&String, &u64)> {
-    let counts = |name: &str| !name.starts_with("machine/") && !is_moved_by_timers(name);
-    snapshot.values.iter().filter(move |(name, _)| counts(name))
-}
-
-/// Whether timers move a counter long after the last packet.
-pub fn is_moved_by_timers(name: &str) -> bool {
-    let own = name.rsplit('/').next().unwrap_or(name);
-    TIMERS.contains(&own)
+    snapshot.values.iter().filter(|(name, _)| {
+        let own = name.rsplit('/').next().unwrap_or(name);
+        !name.starts_with("machine/") && !TIMERS.contains(&own)
+    })
 }
 
 /// Lets time pass until this instant of `CLOCK_MONOTONIC`, looking at the stop flag and calling `glance`, which may end it. Says

@@ -136,15 +136,6 @@ impl WorkloadResult {
         }
     }
 
-    /// The metrics of a third-party program.
-    pub fn external_metrics(&self) -> impl Iterator<Item = (&String, f64)> {
-        let metrics = match self {
-            Self::External(external) => external.metrics.as_ref(),
-            _ => None,
-        };
-        metrics.into_iter().flatten().map(|(name, value)| (name, *value))
-    }
-
     /// Service and response time of a client, where it measured them.
     pub fn times(&self) -> [Option<&Quantiles>; 2] {
         match self {

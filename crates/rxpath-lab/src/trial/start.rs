@@ -238,12 +238,6 @@ pub fn words<O: Options>(own: &Own<O>, addresses: Vec<String>) -> Vec<String> {
     words
 }
 
-/// How long a load lasts at most, on a testbed on which the order to stop may not arrive. The program gets its end ahead.
-pub fn load_limit(trials: &Trials, testbed: &dyn Testbed) -> Option<Duration> {
-    let length = whole(trials).as_duration() + testbed.window_lead();
-    testbed.load_ends_after().map(|more| length + more)
-}
-
 fn steered<O: Options>(
     config: &TrialConfig<'_>,
     own: &Own<O>,

@@ -7,9 +7,9 @@ use crate::error::LabError;
 use crate::testbed::Testbed;
 use crate::testbed::window::WindowAhead;
 use crate::trial::background::Background;
+use crate::trial::config::whole;
 use crate::trial::sampler::Sampling;
 use crate::trial::side::SideMeasurements;
-use crate::trial::start;
 
 /// All hosts know that a load runs, until this is dropped: a trial may end early.
 #[derive(Default)]
@@ -97,7 +97,8 @@ impl Trial<'_> {
     /// When a load that began at an instant is over at the latest, where orders may not arrive. Another program gets the end as
     /// a duration, or not at all: its endpoint ends it then.
     fn latest_end_ns(&self, start_ns: u64) -> Option<u64> {
-        let limit = start::load_limit(self.config.trials, self.testbed)?;
+        let more = self.testbed.load_ends_after()?;
+        let limit = whole(self.config.trials).as_duration() + self.testbed.window_lead() + more;
         Some(start_ns + limit.as_nanos() as u64)
     }
 }
