@@ -18,6 +18,7 @@ use rxpath_record::manifest::Trial;
 use rxpath_record::verdict::{DiagnosisVerdict, Stage};
 use rxpath_stats::load_class::SearchGoal;
 use rxpath_stats::load_search::{LoadSearch, Next, SearchPlan, TrialOutcome, Turn};
+use rxpath_stats::quantile::needed_values;
 
 use self::objective::Shown;
 pub use self::objective::{Latency, Objectives};
@@ -262,7 +263,7 @@ impl Running<'_> {
             (HIDDEN * hidden, format!("the receive buffer hides loss for {:.0} ms", hidden * 1e3))
         });
         let requests = ask.objectives.latency.map(|latency| {
-            let needed = latency.needed_requests();
+            let needed = needed_values(latency.quantile.above_ratio);
             (needed / good, format!("{latency} needs {needed:.0} requests, ten of them above it"))
         });
         let most = hidden.into_iter().chain(requests).max_by(|a, b| a.0.total_cmp(&b.0));

@@ -120,13 +120,9 @@ fn pairs(compare: &Compare, trials: &[Trial], attempts: Attempts) -> Vec<(f64, f
             .iter()
             .filter(|trial| trial.variant == variant && trial.block > 0)
             .filter(|trial| attempts == Attempts::First || trial.void.is_none());
-        let values =
-            counted.filter_map(|trial| Some((trial.block, *trial.metrics.get(&compare.metric)?)));
-        let mut first = BTreeMap::new();
-        for (block, value) in values {
-            first.entry(block).or_insert(value);
-        }
-        first
+        let value = |trial: &Trial| Some((trial.block, *trial.metrics.get(&compare.metric)?));
+        // From the last on, so that the first one of a block stays.
+        counted.rev().filter_map(value).into_map()
     };
     let (base, variant) = (by_block(&compare.base), by_block(&compare.variant));
     base.iter().filter_map(|(block, value)| Some((*value, *variant.get(block)?))).collect()
@@ -157,11 +153,9 @@ fn found<'a>(
 /// them out may have made the difference: then the verdict must be the same over the first attempts.
 fn doubt_selection(resolved: &Resolved, manifest: &Manifest, comparisons: &mut [Comparison]) {
     let voids = |variant: &str| {
-        let all =
-            manifest.trials.iter().filter(|trial| trial.variant == variant && trial.block > 0);
-        let (void, all) = all
-            .fold((0, 0), |(void, all), trial| (void + u64::from(trial.void.is_some()), all + 1));
-        (void, all)
+        let is_of_it = |trial: &&Trial| trial.variant == variant && trial.block > 0;
+        let all: Vec<&Trial> = manifest.trials.iter().filter(is_of_it).collect();
+        (all.iter().filter(|trial| trial.void.is_some()).count() as u64, all.len() as u64)
     };
     let first = found(resolved, manifest, Attempts::First);
     for comparison in comparisons {
@@ -186,13 +180,9 @@ const UNEQUAL: f64 = 0.05;
 fn noise_floor(resolved: &Resolved, manifest: &Manifest) -> Option<NoiseFloor> {
     let main = &manifest.main_metric;
     let metric = resolved.compare.first().map_or(main, |compare| &compare.metric);
-    let twice: Vec<&Trial> = manifest
-        .trials
-        .iter()
-        .filter(|trial| trial.block == 0 && trial.void.is_none())
-        .take(2)
-        .collect();
-    let [first, second] = twice.as_slice() else { return None };
+    let counts = |trial: &&Trial| trial.block == 0 && trial.void.is_none();
+    let mut twice = manifest.trials.iter().filter(counts);
+    let (first, second) = (twice.next()?, twice.next()?);
     let (one, two) = (first.metrics.get(metric)?, second.metrics.get(metric)?);
     (first.variant == second.variant).then(|| NoiseFloor {
         metric: metric.into(),

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use rxpath_core::Warning;
 use rxpath_record::manifest::{Manifest, PooledQuantile};
 use rxpath_record::run::{RunWriter, hlog};
-use rxpath_stats::Histogram;
 use rxpath_stats::tails::{Slice, together};
 
 use crate::error::LabError;
@@ -107,16 +106,17 @@ fn logs(
 /// What was timed, and its slices that lie in the window; `None` without any.
 fn in_window(slices: &[SliceOfTimes], [from, to]: [u64; 2]) -> Option<(String, Vec<Slice>)> {
     let inside = |slice: &&SliceOfTimes| from <= slice.span_ns[0] && slice.span_ns[1] <= to;
-    let read =
-        |slice: &SliceOfTimes| -> Option<Histogram> { hlog::decoded(&slice.hdr_v2_base64).ok() };
-    let found: Vec<Slice> =
-        slices.iter().filter(inside).filter_map(|slice| Some(Slice::from(&read(slice)?))).collect();
+    let read = |slice: &SliceOfTimes| hlog::decoded(&slice.hdr_v2_base64).ok();
+    let read = slices.iter().filter(inside).filter_map(read);
+    let found: Vec<Slice> = read.map(|times| Slice::from(&times)).collect();
     let name = slices.first()?.name.clone();
     (!found.is_empty()).then_some((name, found))
 }
 
 #[cfg(test)]
 mod tests {
+    use rxpath_stats::Histogram;
+
     use super::*;
 
     #[test]

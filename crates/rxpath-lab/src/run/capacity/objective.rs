@@ -7,7 +7,6 @@ use rxpath_load::quantiles::Quantiles;
 use rxpath_record::capacity::CapacityGoal;
 use rxpath_record::manifest::Trial;
 use rxpath_stats::load_search::TrialOutcome::{self, Bad, Good, Short, Void};
-use rxpath_stats::quantile::needed_values;
 
 use crate::scenario::spec::Protocol;
 use crate::trial::result::WorkloadResult;
@@ -35,20 +34,20 @@ pub struct Objectives {
 /// A limit for a quantile of the time from a request's intended time to the end of its reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
-    quantile: &'static Quantile,
+    pub(super) quantile: &'static Quantile,
     /// The limit.
     pub below: Nanos,
 }
 
 /// A quantile that clients report.
 #[derive(Debug, PartialEq)]
-struct Quantile {
+pub(super) struct Quantile {
     /// As it is typed.
     name: &'static str,
     /// As metrics name it.
     metric: &'static str,
     /// Share of requests that take longer.
-    above_ratio: f64,
+    pub above_ratio: f64,
 }
 
 const QUANTILES: [Quantile; 5] = [
@@ -95,13 +94,6 @@ impl Quantile {
 impl fmt::Display for Latency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}<{}", self.quantile.name, self.below)
-    }
-}
-
-impl Latency {
-    /// Requests that a trial needs so that ten of them lie above the quantile.
-    pub(super) fn needed_requests(&self) -> f64 {
-        needed_values(self.quantile.above_ratio)
     }
 }
 
