@@ -28,11 +28,11 @@ pub(super) struct BetweenHosts {
 impl BetweenHosts {
     /// Between hosts, for variants that lay this over the base. Those that are not available have no part in `differing`.
     pub fn of<'a>(
-        may_change: bool,
         places: &Places<'_>,
         base: &Overlay,
         variants: impl Iterator<Item = &'a Overlay>,
     ) -> Result<Self, FileError> {
+        let may_change = places.may_change;
         let mut all = Self { may_change, differing: BTreeSet::new() };
         for over in variants {
             let merged = lay(base, over);

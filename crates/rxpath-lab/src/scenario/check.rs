@@ -3,7 +3,7 @@
 mod bonds;
 mod engines;
 
-use rxpath_core::{CpuList, Warning};
+use rxpath_core::{CpuList, Nanos, Warning};
 use rxpath_host::Target;
 
 use super::error::{FileError, nearest, suggestion};
@@ -121,12 +121,8 @@ pub(super) fn hosts(
         return Err(error(reader, key, wrong, "leave it out, or run it with --hosts"));
     }
     let OnHosts::These(aliases) = &background.on else { return Ok(()) };
-    match aliases.iter().find(unknown) {
-        Some(alias) => {
-            Err(error(reader, key, wrong(key, alias), suggestion(alias, "hosts", known)))
-        }
-        None => Ok(()),
-    }
+    let Some(alias) = aliases.iter().find(unknown) else { return Ok(()) };
+    Err(error(reader, key, wrong(key, alias), suggestion(alias, "hosts", known)))
 }
 
 /// Each name is a setting; in the lab one of a namespace and not of the whole host.
@@ -136,12 +132,8 @@ pub(super) fn tune(reader: &Reader<'_>, topology: Topology, tune: &Tune) -> Resu
             // Of a host each queue is meant.
             let each = if topology == Topology::Hosts { "0" } else { "*" };
             let knob = tuned::knob(&name.replace('*', each)).map_err(|why| {
-                error(
-                    reader,
-                    &key,
-                    format!("`{key}`: {why}"),
-                    "`rxpath explain --settings` lists names",
-                )
+                let right = "`rxpath explain --settings` lists names";
+                error(reader, &key, format!("`{key}`: {why}"), right)
             })?;
             if topology != Topology::Hosts && !tuned::is_of_namespace(&knob.target) {
                 let wrong = format!(
@@ -265,12 +257,9 @@ fn size(reader: &mut Reader<'_>, lab: &Lab) -> Result<(), FileError> {
     } else if size > fits {
         let fragments = (size + 8).div_ceil((u64::from(lab.mtu_bytes) - (headers - 8)) / 8 * 8);
         let text = format!("datagrams of {size} bytes do not fit the MTU of {}", lab.mtu_bytes);
-        let warning = Warning::new("datagrams-fragmented", text)
-            .because(format!(
-                "IP cuts each into {fragments} fragments; one lost fragment loses all"
-            ))
-            .cure(format!("use load.size up to {fits}, a larger lab.mtu_bytes, or load.gso"));
-        reader.warnings.push(warning);
+        let why = format!("IP cuts each into {fragments} fragments; one lost fragment loses all");
+        let cure = format!("use load.size up to {fits}, a larger lab.mtu_bytes, or load.gso");
+        reader.warnings.push(Warning::new("datagrams-fragmented", text).because(why).cure(cure));
     }
     Ok(())
 }
@@ -281,18 +270,11 @@ pub(super) fn trials(reader: &Reader<'_>, trials: &Trials) -> Result<(), FileErr
         let wrong = format!("{} blocks at least, {} at most", trials.blocks, trials.max_blocks);
         return Err(error(reader, "trials.max_blocks", wrong, "raise trials.max_blocks"));
     }
-    let shortest = trials.ramp.0 + trials.measure.0;
-    if shortest > trials.time_limit.0 {
-        let wrong = format!(
-            "one trial takes {}, the whole run {}",
-            rxpath_core::Nanos(shortest),
-            trials.time_limit
-        );
-        let key = if reader.get("trials.time_limit").is_some() {
-            "trials.time_limit"
-        } else {
-            "trials.measure"
-        };
+    let (shortest, limit) = (Nanos(trials.ramp.0 + trials.measure.0), trials.time_limit);
+    if shortest > limit {
+        let wrong = format!("one trial takes {shortest}, the whole run {limit}");
+        let key = "trials.time_limit";
+        let key = if reader.get(key).is_some() { key } else { "trials.measure" };
         return Err(error(reader, key, wrong, "raise trials.time_limit or shorten trials.measure"));
     }
     Ok(())

@@ -20,9 +20,9 @@ pub(super) struct Places<'a> {
     /// Usable CPUs: one per core first, the nearest to the first core, which is near the card, first.
     pool: Vec<CpuShape>,
     /// The sender's host, where it is another one.
-    sender: Option<Box<Places<'a>>>,
+    pub sender: Option<Box<Places<'a>>>,
     /// Whether the hosts may be changed.
-    may_change: bool,
+    pub may_change: bool,
     /// The hosts of the experiment, where they are known; a lab has none.
     pub aliases: Option<&'a [&'a str]>,
 }
@@ -70,11 +70,6 @@ impl<'a> Places<'a> {
     ) -> Self {
         let sender = Some(Box::new(Self::new(sender)));
         Self { sender, may_change, aliases, ..Self::new(receiver) }
-    }
-
-    /// Where sender and receiver are on hosts of their own: whether these may be changed.
-    pub fn may_change_hosts(&self) -> Option<bool> {
-        self.sender.is_some().then_some(self.may_change)
     }
 
     /// The roles of the host on which a key's threads run.
@@ -191,22 +186,17 @@ impl<'a> Places<'a> {
         let sender = self.pool.first().map(|cpu| cpu.cpu);
         let found: Vec<&CpuShape> = self.pool.iter().filter(fits).collect();
         let apart = found.iter().find(|cpu| Some(cpu.cpu) != sender);
-        apart.or(found.first()).map(|cpu| cpu.cpu).ok_or_else(|| {
-            Misplaced::NotAvailable(match relation {
-                Relation::Sibling => {
-                    format!("CPU {} ({}) has no SMT sibling here", to.cpu, role.word())
-                }
-                Relation::SameCache => {
-                    format!("no other core shares a cache with CPU {} ({})", to.cpu, role.word())
-                }
-                Relation::OtherCache => {
-                    format!(
-                        "node {} has one last-level cache, or its caches are not known",
-                        to.node
-                    )
-                }
-                Relation::OtherNode => "this host has one NUMA node".into(),
-            })
-        })
+        if let Some(cpu) = apart.or(found.first()) {
+            return Ok(cpu.cpu);
+        }
+        let (cpu, node, role) = (to.cpu, to.node, role.word());
+        Err(Misplaced::NotAvailable(match relation {
+            Relation::Sibling => format!("CPU {cpu} ({role}) has no SMT sibling here"),
+            Relation::SameCache => format!("no other core shares a cache with CPU {cpu} ({role})"),
+            Relation::OtherCache => {
+                format!("node {node} has one last-level cache, or its caches are not known")
+            }
+            Relation::OtherNode => "this host has one NUMA node".into(),
+        }))
     }
 }

@@ -1,6 +1,6 @@
 //! From the merged settings of a variant to the sections and workloads of the resolved form.
 
-use rxpath_core::{CpuList, Nanos, Warning};
+use rxpath_core::{CpuList, Warning};
 use rxpath_load::http;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -183,11 +183,6 @@ impl<'a> Reader<'a> {
             workload(protocol, server, serve, datagrams),
             workload(protocol, sender, load, datagrams),
         ))
-    }
-
-    /// What the start of the load is a whole multiple of.
-    pub fn start_multiple(&self) -> Nanos {
-        Nanos(self.number("load.start_multiple").unwrap_or(0))
     }
 
     /// How trials are made; the values that are not set are those of the method.

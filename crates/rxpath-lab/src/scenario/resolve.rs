@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_core::{IntoMap, Warning};
+use rxpath_core::{IntoMap, Nanos, Warning};
 use serde_json::Value as Json;
 
 use super::between::{self, BetweenHosts};
@@ -59,9 +59,8 @@ fn resolve_file(file: &ScenarioFile, places: &Places<'_>) -> Result<Resolved, Fi
     warn_overridden(file, &made, &mut warnings);
     check::one_capacity(made.iter().map(|made| lay(&base, &made.over)))?;
     let overs = made.iter().map(|made| &made.over);
-    let hosts = places.may_change_hosts();
-    let hosts = hosts.map(|may_change| BetweenHosts::of(may_change, places, &base, overs));
-    let hosts = hosts.transpose()?;
+    let between = || BetweenHosts::of(places, &base, overs);
+    let hosts = places.sender.is_some().then(between).transpose()?;
     let mut variants = Vec::new();
     for made in made {
         variants.push(resolve_variant(made, &base, (places, hosts.as_ref()), &mut warnings)?);
@@ -105,7 +104,7 @@ fn resolve_variant(
     check::hosts(&reader, places.aliases, &tune, &background)?;
     check::tune(&reader, topology, &tune)?;
     let observe = reader.observe(&background)?;
-    let start_multiple = reader.start_multiple();
+    let start_multiple = Nanos(reader.number("load.start_multiple").unwrap_or(0));
     let (serve, load) = reader.workloads()?;
     check::variant(&mut reader, topology, &lab)?;
     let settings = differences(base, &merged, &with_link, &made.over);

@@ -78,11 +78,8 @@ impl WrittenSearch {
 
 fn axis(name: &str, values: &Value, at: &At) -> Result<SearchAxis, FileError> {
     let wrong = |wrong: String| {
-        Err(FileError::new(
-            at,
-            wrong,
-            "it takes a list of the values to try, such as [\"1MiB\", \"4MiB\"]",
-        ))
+        let right = "it takes a list of the values to try, such as [\"1MiB\", \"4MiB\"]";
+        Err(FileError::new(at, wrong, right))
     };
     let Some(values) = values.as_array() else {
         return wrong(format!("`{name}` is no list"));

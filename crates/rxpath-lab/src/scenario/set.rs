@@ -12,11 +12,8 @@ use super::source::set_value;
 pub(super) fn apply(file: &mut ScenarioFile, text: &str) -> Result<(), FileError> {
     let at = At::Set(text.replace('\n', " "));
     let Some((path, value)) = text.split_once('=') else {
-        return Err(FileError::new(
-            &at,
-            "there is no `=`",
-            "write KEY=VALUE such as serve.batch=64",
-        ));
+        let right = "write KEY=VALUE such as serve.batch=64";
+        return Err(FileError::new(&at, "there is no `=`", right));
     };
     let path = path.trim();
     let (variant, path) = match path.strip_prefix("variant.") {

@@ -126,12 +126,8 @@ impl ScenarioFile {
         let Written { topology, lab, tune, background, observe, serve, load, .. } = written;
         let tables = [topology, lab, tune, background, observe, serve, load];
         let mut base = overlay(tables, positions, "")?;
-        read_section(
-            "trials",
-            &written.trials,
-            |key| positions.at(&format!("trials.{key}")),
-            &mut base,
-        )?;
+        let at = |key: &str| positions.at(&format!("trials.{key}"));
+        read_section("trials", &written.trials, at, &mut base)?;
         let mut file = Self {
             origin: origin.into(),
             name: written.name.map_or_else(|| stem.to_owned(), |name| name.0),
@@ -153,9 +149,8 @@ impl ScenarioFile {
             file.read_sweep(sweep, positions)?;
         }
         for (i, compare) in written.compare.into_iter().enumerate() {
-            let compare =
-                file.complete(compare, |key| positions.at(&format!("compare[{i}].{key}")))?;
-            file.compare.push(compare);
+            let at = |key: &str| positions.at(&format!("compare[{i}].{key}"));
+            file.compare.push(file.complete(compare, at)?);
         }
         file.search = written.search.map(|search| search.checked(&file, positions)).transpose()?;
         Ok(file)
@@ -170,12 +165,9 @@ impl ScenarioFile {
         let WrittenVariant { topology, lab, tune, background, observe, serve, load, .. } = written;
         let name = written.name.0;
         if self.variants.iter().any(|variant| variant.name == name) {
+            let at = positions.at(&format!("{path}name"));
             let wrong = format!("two variants are called `{name}`");
-            return Err(FileError::new(
-                &positions.at(&format!("{path}name")),
-                wrong,
-                "rename one of them",
-            ));
+            return Err(FileError::new(&at, wrong, "rename one of them"));
         }
         let from = written.from.map(|name| {
             let at = positions.at(&format!("{path}from"));
