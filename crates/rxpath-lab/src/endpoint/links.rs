@@ -28,9 +28,8 @@ pub struct LinkSpeed {
 impl LinkSpeed {
     /// Whether both are known and differ.
     pub fn differs(&self, other: &Self) -> bool {
-        let differ = |a: Option<u32>, b: Option<u32>| a.zip(b).is_some_and(|(a, b)| a != b);
-        let by_duplex = self.duplex.zip(other.duplex).is_some_and(|(a, b)| a != b);
-        differ(self.mbps, other.mbps) || by_duplex
+        self.mbps.zip(other.mbps).is_some_and(|(a, b)| a != b)
+            || self.duplex.zip(other.duplex).is_some_and(|(a, b)| a != b)
     }
 
     /// `10Gb/s`, with `half duplex` where it is that.
@@ -61,21 +60,11 @@ struct CarryingLink {
     carrier_changes: Option<u32>,
 }
 
-/// The part of a trial between two readings of its links.
-#[derive(Clone, Copy, Debug)]
-pub struct LinkPhase {
-    /// What `the window` follows, of a change.
-    word: &'static str,
-    /// The same of a loss of which no instant is known.
-    of_loss: &'static str,
-}
-
-impl LinkPhase {
-    /// Ramp and settle: a connection of TCP and a queue still have in the window what happened there.
-    pub const BEFORE: Self = Self { word: "before", of_loss: "before" };
-    /// The window.
-    pub const WINDOW: Self = Self { word: "in", of_loss: "during" };
-}
+/// The part of a trial between two readings of its links: what `the window` follows, of a change, and of a loss of which no
+/// instant is known. This one is ramp and settle: a connection of TCP and a queue still have in the window what happened there.
+const BEFORE: [&str; 2] = ["before", "before"];
+/// The same of the window.
+const WINDOW: [&str; 2] = ["in", "during"];
 
 impl CarryingLink {
     /// What happened to its carrier up to `later`, if anything did. A single change that ends with a carrier is no loss. `lost_when`
@@ -83,14 +72,14 @@ impl CarryingLink {
     fn carrier_fault(
         &self,
         later: &Self,
-        phase: LinkPhase,
+        [word, of_loss]: [&str; 2],
         lost_when: Option<&String>,
     ) -> Option<String> {
         let [before, now] = [self, later].map(|link| link.carrier_changes);
         let changes = before.zip(now).map(|(before, now)| now.wrapping_sub(before));
-        let when = lost_when.map_or(phase.of_loss, String::as_str);
+        let when = lost_when.map_or(of_loss, String::as_str);
         (before != now).then(|| match (changes, later.carrier) {
-            (Some(1), Some(true)) => format!("got a carrier {} the window", phase.word),
+            (Some(1), Some(true)) => format!("got a carrier {word} the window"),
             _ => format!("lost its carrier {when} the window"),
         })
     }
@@ -123,13 +112,13 @@ impl CarryingLinks {
 
     /// What happened to them up to `later`, in words. Of a carrier that was lost it may be known when, in words that `the window`
     /// follows.
-    pub fn faults(
+    fn faults(
         &self,
         later: &Self,
-        phase: LinkPhase,
+        phase: [&str; 2],
         lost_when: &BTreeMap<String, String>,
     ) -> Vec<String> {
-        let word = phase.word;
+        let [word, _] = phase;
         let of = |link: &CarryingLink| {
             let name = self.shown(&link.speed.device);
             let Some(now) = later.named(&link.speed.device) else {
@@ -187,8 +176,8 @@ pub fn window_faults(
     match readings {
         [Ok(first), Ok(ahead), Ok(last)] => [
             first.unlike(at_begin),
-            first.faults(&ahead, LinkPhase::BEFORE, &lost_when[0]),
-            ahead.faults(&last, LinkPhase::WINDOW, &lost_when[1]),
+            first.faults(&ahead, BEFORE, &lost_when[0]),
+            ahead.faults(&last, WINDOW, &lost_when[1]),
         ]
         .concat(),
         [Err(error), _, _] | [_, Err(error), _] | [_, _, Err(error)] => {
@@ -244,7 +233,7 @@ mod tests {
         later: &CarryingLinks,
         lost_when: &BTreeMap<String, String>,
     ) -> Vec<String> {
-        before.faults(later, LinkPhase::WINDOW, lost_when)
+        before.faults(later, WINDOW, lost_when)
     }
 
     #[test]

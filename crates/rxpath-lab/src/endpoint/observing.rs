@@ -65,7 +65,8 @@ pub struct ObserveStart {
 #[derive(Default)]
 pub struct HostObservers {
     running: Option<Running>,
-    victim: Arc<AtomicI32>,
+    /// The process of the victim, once it has one of its own; 0 before.
+    pub(super) victim: Arc<AtomicI32>,
 }
 
 struct Running {
@@ -100,18 +101,15 @@ impl HostObservers {
             ObserveAsk::Window => self.order(id, Order::Window(Arc::clone(window.ahead()?)))?,
             ObserveAsk::End => {
                 if let Some(running) = self.running.take() {
-                    running.end(id);
+                    // A window that still lasts ends.
+                    running.thread.stop();
+                    let _ = running.orders.send((id, Order::End));
                 } else {
                     outlet.answer(id, json(&Observed::default()));
                 }
             }
         }
         Ok(())
-    }
-
-    /// The process of the victim, once it has one of its own; 0 before.
-    pub fn victim(&self) -> Arc<AtomicI32> {
-        Arc::clone(&self.victim)
     }
 
     fn order(&self, id: u64, order: Order) -> Result<(), LabError> {
@@ -149,12 +147,6 @@ impl Running {
             }
         });
         Self { orders, thread }
-    }
-
-    /// Ends a window that still lasts, and answers with what was watched over the whole trial.
-    fn end(self, id: u64) {
-        self.thread.stop();
-        let _ = self.orders.send((id, Order::End));
     }
 }
 

@@ -84,8 +84,8 @@ pub struct EndpointPrograms {
     exe: PathBuf,
     outlet: Arc<Outlet>,
     running: BTreeMap<u32, Running>,
-    /// Hops that packets of this program's workloads may take.
-    hops: Option<u8>,
+    /// Hops that packets of this program's workloads may take from now on.
+    pub(super) hops: Option<u8>,
 }
 
 struct Running {
@@ -101,11 +101,6 @@ impl EndpointPrograms {
     /// None yet; `exe` is this program.
     pub fn new(exe: PathBuf, outlet: Arc<Outlet>) -> Self {
         Self { exe, outlet, running: BTreeMap::new(), hops: None }
-    }
-
-    /// Limits the hops that packets of this program's workloads take from now on.
-    pub fn limit_hops(&mut self, hops: Option<u8>) {
-        self.hops = hops;
     }
 
     /// The processes of all: none of them is foreign load.

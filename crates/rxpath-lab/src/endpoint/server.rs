@@ -149,10 +149,8 @@ impl Host {
                 (id_in(line), Err(cannot(what, "")))
             }
         };
-        match answer {
-            Ok(None) => {}
-            Ok(Some(ok)) => self.outlet.answer(id, Ok(ok)),
-            Err(error) => self.outlet.answer(id, Err(error)),
+        if let Some(answer) = answer.transpose() {
+            self.outlet.answer(id, answer);
         }
     }
 
@@ -174,7 +172,7 @@ impl Host {
         let answer = match ask {
             HostAsk::Tick => return Ok(None),
             HostAsk::Hello { lock, secret, hops } => {
-                self.programs.limit_hops(hops);
+                self.programs.hops = hops;
                 self.token = Some(MachineToken::show(&secret)?);
                 json(&self.hello(lock.then_some(secret.as_str()))?)?
             }
@@ -239,7 +237,7 @@ impl Host {
 
     fn measure(&mut self, id: u64, mut ask: WindowAsk) {
         ask.others.extend(self.programs.pids());
-        let (victim, paces) = (self.observers.victim(), self.paces.take());
+        let (victim, paces) = (Arc::clone(&self.observers.victim), self.paces.take());
         self.window.arm((id, ask), paces, victim, &self.outlet);
     }
 

@@ -118,12 +118,13 @@ struct Stray {
 /// If the boot's id cannot be read.
 pub fn found(end: bool) -> Result<StrayPrograms, LabError> {
     let ids_of = format!("{} {}", boot_id()?, pid_namespace());
-    if !end {
-        let programs = strays().map(|stray| stray.program).collect();
-        return Ok(StrayPrograms { ids_of, programs });
-    }
-    files::sweep();
-    Ok(StrayPrograms { ids_of, programs: end_all(|_| true) })
+    let programs = if end {
+        files::sweep();
+        end_all(|_| true)
+    } else {
+        strays().map(|stray| stray.program).collect()
+    };
+    Ok(StrayPrograms { ids_of, programs })
 }
 
 /// Kills those that are meant, until a scan finds none.
