@@ -226,10 +226,7 @@ impl<'a> Running<'a> {
         if observers::calibrates(&self.resolved) {
             let cpu = observers::victim_cpu(&self.resolved);
             let hosts = self.options.hosts;
-            self.calibration =
-                Some(hosts.map_or_else(|| observers::calibrate(cpu), |it| it.calibrate(cpu))?);
-        }
-        if let Some(found) = self.calibration.clone() {
+            let found = hosts.map_or_else(|| observers::calibrate(cpu), |it| it.calibrate(cpu))?;
             let text = if found.points.is_empty() {
                 let text = format!("interrupt entry and exit are not estimated: {}", found.source);
                 let kept = Warning::new("irq-entry-unknown", text.clone());
@@ -239,6 +236,7 @@ impl<'a> Running<'a> {
                 format!("interrupt entry and exit: {:.2} us each", found.irq_entry_us)
             };
             self.progress.found(&text);
+            self.calibration = Some(found);
         }
         Ok(())
     }

@@ -60,10 +60,8 @@ const QUANTILES: [Quantile; 5] = [
 /// The quantile that is recorded where no objective names one.
 const USUAL: &Quantile = &QUANTILES[3];
 
-/// Why a text is no objective: what is wrong, and what would be right.
-pub type Refused = String;
-
-fn loss(text: &str, value: &str) -> Result<f64, Refused> {
+/// The loss of an objective. As all of them, the error says what is wrong, and what would be right.
+fn loss(text: &str, value: &str) -> Result<f64, String> {
     let percent = match value.strip_suffix('%') {
         Some(number) => number.trim().parse::<f64>().ok(),
         None if value.parse::<f64>().is_ok_and(|number| number.abs() < f64::EPSILON) => Some(0.0),
@@ -116,7 +114,7 @@ impl Objectives {
     ///
     /// # Errors
     /// One line that says what is wrong and what would be right. A latency of datagrams is wrong: they have no reply.
-    pub fn add(&mut self, text: &str, protocol: Protocol) -> Result<(), Refused> {
+    pub fn add(&mut self, text: &str, protocol: Protocol) -> Result<(), String> {
         let at = text.find(['=', '<']).ok_or_else(|| {
             format!(
                 "`{text}` is no objective: it has no limit; for example `loss=0.1%` or `p99<2ms`"
@@ -156,7 +154,7 @@ impl Objectives {
     ///
     /// # Errors
     /// As [`Objectives::add`].
-    pub fn parse(text: &str, protocol: Protocol) -> Result<Self, Refused> {
+    pub fn parse(text: &str, protocol: Protocol) -> Result<Self, String> {
         let mut all = Self::default();
         text.split(',').try_for_each(|one| all.add(one, protocol))?;
         Ok(all)
