@@ -64,9 +64,7 @@ pub trait Peer {
     }
 
     /// When each of its programs began, of each host; nothing of those that did not say it.
-    fn began(&self) -> Vec<Vec<Began>> {
-        vec![Vec::new()]
-    }
+    fn began(&self) -> Vec<Vec<Began>>;
 
     /// When it was to end by itself, if it has ended then; nothing of programs of ours.
     fn ended_ns(&self) -> Option<u64> {

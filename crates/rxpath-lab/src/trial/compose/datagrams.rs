@@ -51,13 +51,11 @@ pub(super) fn ledger_input(
             in_flight_packets: serve.sockets.iter().map(in_flight).sum::<u64>()
                 + serve.xdp.map_or(0, |xdp| xdp.unread_packets),
             socket_drops: Some(serve.sockets.iter().map(|socket| socket.drops_packets).collect()),
-            drops_are_sampled: false,
             gro: variant.serve.datagrams().is_some_and(|datagrams| datagrams.gro),
-            may_refuse: false,
             payload_bytes,
             sequence_lost_packets: serve.sequence.checked.then_some(serve.sequence.lost_packets),
-            by_kernel: false,
             bypass: serve.xdp.map(bypass),
+            ..ReceiverSaid::default()
         },
         (None, Workload::External(_)) => ReceiverSaid {
             delivered_packets: kernel("rx", "InDatagrams"),
