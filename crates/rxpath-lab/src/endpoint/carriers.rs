@@ -15,8 +15,8 @@ const LEAST_NS: u64 = 50_000_000;
 pub struct Carriers {
     /// `None` if nothing is reported here or reports were lost: then counters alone show a loss, without an instant.
     events: Option<LinkEvents>,
-    /// How often the carrier of each device has changed, by its last report or reading.
-    changes: BTreeMap<String, u32>,
+    /// How often the carrier of each device has changed, by its last report or reading; others are not listened to.
+    pub(super) changes: BTreeMap<String, u32>,
     /// When each device lost its carrier first: until the links were read a moment ahead of the window, and since.
     lost_ns: [BTreeMap<String, u64>; 2],
     is_near: bool,
@@ -28,12 +28,6 @@ impl Carriers {
         let events = LinkEvents::open().ok();
         let lost_ns = [BTreeMap::new(), BTreeMap::new()];
         Self { events, changes: BTreeMap::new(), lost_ns, is_near: false }
-    }
-
-    /// Listens to these devices, of which it is given how often their carrier changed before.
-    #[must_use]
-    pub fn of(self, changes: BTreeMap<String, u32>) -> Self {
-        Self { changes, ..self }
     }
 
     /// The links were read again, a moment ahead of the window: what is reported later and is in this reading was before it.
@@ -120,7 +114,8 @@ mod tests {
     /// Of reports at these milliseconds after the order. The links are read again at 4.85 s, with so many changes, and the window
     /// begins at 5 s.
     fn lost_when(reports: &[(u64, NetworkLink)], read_again: u32) -> [Option<String>; 2] {
-        let mut carriers = Carriers::listen().of([("ens1".to_owned(), 2)].into());
+        let mut carriers = Carriers::listen();
+        carriers.changes.insert("ens1".to_owned(), 2);
         let (early, late): (Vec<_>, Vec<_>) = reports.iter().partition(|(at, _)| *at < 4_850);
         for (at, link) in early {
             carriers.reported(link, at * MS);

@@ -112,7 +112,11 @@ impl EndpointPrograms {
     pub fn answer(&mut self, program: u32, ask: &ProgramAsk) -> Result<Value, LabError> {
         match ask {
             ProgramAsk::Launch { words, host, sender } => {
-                return json(&self.launch(program, words, (host, *sender))?);
+                let mut command = Command::new(&self.exe);
+                command.args(words).env(clock::HOST, host).env(clock::SENDER, sender.to_string());
+                command.envs(self.hops.map(|hops| (hops::HOPS, hops.to_string())));
+                piped(&mut command);
+                return json(&self.start(program, command, (None, u64::MAX))?);
             }
             ProgramAsk::Order { line } => self.order(program, line)?,
             ProgramAsk::HangUp => {
@@ -136,19 +140,6 @@ impl EndpointPrograms {
             }
         }
         Ok(Value::Null)
-    }
-
-    fn launch(
-        &mut self,
-        program: u32,
-        words: &[String],
-        (host, sender): (&str, u16),
-    ) -> Result<Launched, LabError> {
-        let mut command = Command::new(&self.exe);
-        command.args(words).env(clock::HOST, host).env(clock::SENDER, sender.to_string());
-        command.envs(self.hops.map(|hops| (hops::HOPS, hops.to_string())));
-        piped(&mut command);
-        self.start(program, command, (None, u64::MAX))
     }
 
     fn launch_foreign(

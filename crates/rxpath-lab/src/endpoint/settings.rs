@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use rxpath_core::Envelope;
 use rxpath_host::write::change::{ChangeOutcome, SettingChange};
@@ -127,10 +127,11 @@ impl HostSettings {
             return Err(failed(&done));
         }
         let internal = |error: PlanError| LabError::internal(error.to_string());
-        let plan = Plan::parse(&done.stdout, "`rxpath tune plan`").map_err(internal)?;
+        let printed = String::from_utf8_lossy(&done.stdout);
+        let plan = Plan::parse(&printed, "`rxpath tune plan`").map_err(internal)?;
         let file = plan.to_toml().map_err(internal)?;
         let planned = PlannedSettings { steps: plan.steps, file, ..PlannedSettings::default() };
-        Ok((planned, (!done.is_success).then_some(plan.left_out)))
+        Ok((planned, (!done.status.success()).then_some(plan.left_out)))
     }
 
     /// Why settings cannot be made. What has this value already is left out of a plan too, but makes no plan fail.
@@ -169,11 +170,11 @@ impl HostSettings {
         let own = std::process::id().to_string();
         let held = [within.as_str(), "--while-alive", own.as_str()];
         let done = self.tune(&[&words[..], &held[..]].concat(), &planned.file)?;
-        let Ok(printed) = serde_json::from_str::<Printed<ApplyResult>>(&done.stdout) else {
+        let Ok(printed) = serde_json::from_slice::<Printed<ApplyResult>>(&done.stdout) else {
             return Err(failed(&done));
         };
         let applied = printed.result;
-        if !done.is_success {
+        if !done.status.success() {
             // All of it was undone.
             return Err(cannot(not_made(&applied.changes).join("; "), ""));
         }
@@ -192,14 +193,14 @@ impl HostSettings {
         let Some(journal) = self.journal else { return Ok(true) };
         let (journal, within) = (journal.to_string(), format!("{within_s}s"));
         let words = ["verify", journal.as_str(), "--json", "--confirm-within", within.as_str()];
-        Ok(self.tune(&words, "")?.is_success)
+        Ok(self.tune(&words, "")?.status.success())
     }
 
     /// The journal stays known until its changes are undone: another program may hold the lock of `rxpath tune` at first.
     fn undo(&mut self) -> Result<(), LabError> {
         let Some(journal) = self.journal else { return Ok(()) };
         let done = self.tune(&["undo", &journal.to_string(), "--json"], "")?;
-        if !done.is_success {
+        if !done.status.success() {
             return Err(failed(&done));
         }
         self.journal = None;
@@ -208,7 +209,7 @@ impl HostSettings {
     }
 
     /// Runs `rxpath tune` with these words to its end: it never leaves a change without its journal.
-    fn tune(&self, words: &[&str], input: &str) -> Result<Done, LabError> {
+    fn tune(&self, words: &[&str], input: &str) -> Result<Output, LabError> {
         let start = |source| LabError::Start { path: self.exe.clone(), source };
         let mut command = Command::new(&self.exe);
         command.arg("tune").args(words);
@@ -218,13 +219,7 @@ impl HostSettings {
             // A program that does not want it ends with an error of its own.
             let _ = stdin.write_all(input.as_bytes());
         }
-        let output = child.wait_with_output().map_err(start)?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Done {
-            is_success: output.status.success(),
-            stdout: text(output.stdout),
-            stderr: text(output.stderr),
-        })
+        child.wait_with_output().map_err(start)
     }
 }
 
@@ -238,17 +233,11 @@ impl Drop for HostSettings {
 /// What a line begins with that says what to do.
 const HINT: &str = "hint: ";
 
-/// A command that has ended.
-struct Done {
-    is_success: bool,
-    stdout: String,
-    stderr: String,
-}
-
-/// What it said was wrong.
-fn failed(done: &Done) -> LabError {
+/// What a command said was wrong.
+fn failed(done: &Output) -> LabError {
+    let stderr = String::from_utf8_lossy(&done.stderr);
     let (hints, said): (Vec<&str>, Vec<&str>) =
-        done.stderr.lines().partition(|line| line.starts_with(HINT));
+        stderr.lines().partition(|line| line.starts_with(HINT));
     let all = |lines: Vec<&str>, begin: &str| {
         lines.iter().map(|line| line.trim_start_matches(begin)).collect::<Vec<_>>().join("; ")
     };
@@ -278,12 +267,15 @@ fn not_made(changes: &[SettingChange]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::ExitStatus;
+
     use super::*;
 
     #[test]
     fn the_hint_of_a_command_stays_apart_from_what_was_wrong() {
         let failed = |stderr: &str| {
-            failed(&Done { is_success: false, stdout: String::new(), stderr: stderr.into() })
+            let (status, stdout) = (ExitStatus::default(), Vec::new());
+            failed(&Output { status, stdout, stderr: stderr.into() })
         };
         let error = failed("rxpath: warning\nrxpath: no journal\nhint: only root\n");
         assert_eq!(error.to_string(), "warning; no journal");

@@ -219,7 +219,11 @@ fn window(
     let ready_ns = monotonic_ns();
     let window_ns = ahead.wait_and(Duration::ZERO, ahead.is_over(), || carriers.note())?;
     carriers.begin(window_ns[0]);
-    let missed = faults::missed("it", window_ns[0], hold(outlet, window_ns, ready_ns));
+    // A line of a program that a silent connection does not take holds this up, and so does a CPU that others have.
+    outlet.hold();
+    let held_ns = monotonic_ns();
+    let ready_ns = if faults::is_late(window_ns, held_ns) { held_ns } else { ready_ns };
+    let missed = faults::missed("it", window_ns[0], ready_ns);
     let mut ours = Ours::with_children(std::process::id() as i32, &ask.leaders);
     // Families overlap: a coordinator on this machine may have started its endpoints, and these the workloads.
     ours.pids.extend(ask.others.iter().flat_map(|other| task::family(&Root::host(), *other)));
@@ -265,23 +269,15 @@ fn links_before(ask: &WindowAsk, ahead: &Ahead) -> Result<(Carriers, [LinksReadi
         links.as_ref().map(CarryingLinks::carrier_changes).unwrap_or_default()
     };
     // Before the links are read: no loss is between the two.
-    let carriers = Carriers::listen();
+    let mut carriers = Carriers::listen();
     let ordered = CarryingLinks::now(&ask.device);
-    let mut carriers = carriers.of(changes(&ordered));
+    carriers.changes = changes(&ordered);
     ahead.wait_and(LINKS_AHEAD, ahead.is_over(), || carriers.note())?;
     carriers.note();
     // Not in the window: a driver may ask its firmware.
     let near = CarryingLinks::now(&ask.device);
     carriers.near(changes(&near));
     Ok((carriers, [ordered, near]))
-}
-
-/// Keeps the lines of programs from now on, and says since when the host is ready. A line that a silent connection does not take
-/// holds this up, and so does a CPU that others have.
-fn hold(outlet: &Outlet, window_ns: [u64; 2], ready_ns: u64) -> u64 {
-    outlet.hold();
-    let held_ns = monotonic_ns();
-    if faults::is_late(window_ns, held_ns) { held_ns } else { ready_ns }
 }
 
 #[cfg(test)]

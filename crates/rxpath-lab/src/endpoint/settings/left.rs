@@ -111,7 +111,7 @@ impl HostSettings {
     pub fn open(&self) -> Result<Vec<JournalStatus>, LabError> {
         let done = self.tune(&["status", "--json"], "")?;
         let printed: Printed<Vec<JournalStatus>> =
-            serde_json::from_str(&done.stdout).map_err(|_| failed(&done))?;
+            serde_json::from_slice(&done.stdout).map_err(|_| failed(&done))?;
         let here =
             |open: &JournalStatus| !matches!(open.standing, JournalStanding::Elsewhere { .. });
         Ok(printed.result.into_iter().filter(here).collect())
