@@ -7,6 +7,8 @@
 //! left on the sender's, where it runs on a veth without RPS. A victim takes the softirq's core or, where there are two
 //! cores, the one that is not the sender's; the receiver next to it then shares the sender's.
 
+use std::collections::BTreeSet;
+
 use rxpath_core::{CpuList, SortFew, Warning};
 
 use super::cpus::{CpuExpr, CpuItem, Relation, Role};
@@ -155,9 +157,7 @@ impl<'a> Places<'a> {
         let cpus = CpuList(got.to_vec());
         let have = format!("this host has {} usable CPU(s)", self.pool.len());
         let sender = self.pool.first().map_or(0, |cpu| cpu.cpu);
-        let mut distinct = got.to_vec();
-        distinct.sort_unstable();
-        distinct.dedup();
+        let distinct: BTreeSet<&u32> = got.iter().collect();
         let warning = if distinct.len() < wanted {
             format!("{wanted} {word} CPUs were wished for, the {word} threads run on CPU {cpus}")
         } else if role != Role::Sender && got.contains(&sender) && self.sender.is_none() {
