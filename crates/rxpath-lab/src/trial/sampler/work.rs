@@ -58,7 +58,7 @@ pub(super) struct Work {
     target: SamplerSources,
     root: Root,
     schedstats: Vec<(PathSide, usize, File)>,
-    /// TCP connections of each side, as they were listed last, and when that was.
+    /// TCP connections of each side, as they were listed last, and when they are listed again.
     listed: Vec<(u64, Vec<Queues>)>,
     /// Sockets by inode in the order in which they were first seen.
     followed: BTreeMap<(PathSide, u32), usize>,
@@ -80,11 +80,12 @@ impl Work {
             ids.iter().take(THREADS).enumerate().filter_map(|each| open(*side, each)).collect()
         };
         let schedstats = target.threads.iter().flat_map(of).collect();
+        let listed = vec![(0, Vec::new()); target.sockets.len()];
         Self {
             target,
             root: Root::host(),
             schedstats,
-            listed: Vec::new(),
+            listed,
             followed: BTreeMap::new(),
             columns: BTreeMap::new(),
             t_ns: Vec::new(),
@@ -176,9 +177,6 @@ impl Work {
         let (_, netlink, ask) = &mut self.target.sockets[at];
         if !ask.tcp {
             return netlink.queues(*ask);
-        }
-        if self.listed.len() <= at {
-            self.listed.resize(at + 1, (0, Vec::new()));
         }
         let (next_ns, listed) = &mut self.listed[at];
         if now >= *next_ns {
