@@ -3,7 +3,7 @@
 //! Those that took the device's interrupts in the window, and those that handled packets: a NAPI instance that always has
 //! work takes no interrupt.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_host::Root;
 use rxpath_host::read::ioctl;
@@ -37,11 +37,9 @@ impl Interrupted {
         let taken: Vec<(u32, u64)> =
             self.0.iter().map(|(cpu, now)| (*cpu, now.saturating_sub(then(cpu)))).collect();
         let span_s = (last.t_ns - first.t_ns) as f64 / 1e9;
-        let mut cpus = significant(&taken, 1.0);
-        cpus.extend(significant(&processed(first, last), (STRAYS_PPS * span_s).max(1.0)));
-        cpus.sort_unstable();
-        cpus.dedup();
-        cpus
+        let handled = significant(&processed(first, last), (STRAYS_PPS * span_s).max(1.0));
+        let cpus = significant(&taken, 1.0).into_iter().chain(handled);
+        cpus.collect::<BTreeSet<u32>>().into_iter().collect()
     }
 }
 

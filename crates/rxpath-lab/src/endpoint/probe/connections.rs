@@ -69,13 +69,8 @@ fn accept(listener: &TcpListener, open: &mut Vec<OpenConnection>) -> io::Result<
                 if open.len() >= MOST_OPEN {
                     open.remove(open.iter().position(|one| !one.is_answered).unwrap_or(0));
                 }
-                let until = Instant::now() + CONNECT_LIMIT;
-                open.push(OpenConnection {
-                    connection,
-                    said: Vec::new(),
-                    is_answered: false,
-                    until,
-                });
+                let (said, until) = (Vec::new(), Instant::now() + CONNECT_LIMIT);
+                open.push(OpenConnection { connection, said, is_answered: false, until });
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             // Of this connection alone.
