@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rxpath_core::Warning;
+
 use super::line::Line;
 use super::result::WorkloadResult;
 use super::side::SideMeasurements;

@@ -117,9 +117,8 @@ pub fn run_trial(
     begin("drain");
     let load = trial.stop_load()?;
     let hooks = attached.look();
-    let empty = |now: &Snapshot| {
-        waiting::nothing(config.variant, (testbed, &hooks), &load.result, [&before, now])
-    };
+    let empty =
+        |now: &Snapshot| waiting::nothing(config.variant, (testbed, &hooks), &load, [&before, now]);
     trial.rest("after the load", &empty)?;
     let foreign_drops = trial.foreign_drops()?;
     let serve = trial.stop_server()?;

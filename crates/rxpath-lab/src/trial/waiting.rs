@@ -4,7 +4,7 @@ use rxpath_record::counters::Snapshot;
 use rxpath_record::ledger::{LedgerInput, ReceiverSaid, waiting_packets};
 
 use super::compose::datagrams::sender_said;
-use super::result::WorkloadResult;
+use super::side::SideMeasurements;
 use crate::scenario::spec::Variant;
 use crate::testbed::Testbed;
 
@@ -20,13 +20,13 @@ const UDP_BYTES: u64 = 8;
 pub fn nothing(
     variant: &Variant,
     (testbed, hooks): (&dyn Testbed, &[String]),
-    load: &WorkloadResult,
+    load: &SideMeasurements,
     around: [&Snapshot; 2],
 ) -> bool {
     if testbed.shared_with_others() || variant.load.datagrams().is_none() {
         return true;
     }
-    let Some(load) = load.udp_load() else { return true };
+    let Some(load) = load.result.udp_load() else { return true };
     let input = LedgerInput {
         sender: sender_said(load),
         receiver: ReceiverSaid::default(),
