@@ -1,7 +1,7 @@
 //! Packets that wait in queues between the two sides, where no counter moves while they do.
 
 use rxpath_record::counters::Snapshot;
-use rxpath_record::ledger::{LedgerInput, ReceiverSaid, waiting_packets};
+use rxpath_record::ledger::{LedgerInput, waiting_packets};
 
 use super::compose::datagrams::sender_said;
 use super::side::SideMeasurements;
@@ -27,12 +27,8 @@ pub fn nothing(
         return true;
     }
     let Some(load) = load.result.udp_load() else { return true };
-    let input = LedgerInput {
-        sender: sender_said(load),
-        receiver: ReceiverSaid::default(),
-        path: super::compose::path(testbed, hooks),
-        reasoned: None,
-    };
+    let (sender, path) = (sender_said(load), super::compose::path(testbed, hooks));
+    let input = LedgerInput { sender, path, ..LedgerInput::default() };
     waiting_packets(&input, &around[1].since(around[0])) == 0
 }
 
