@@ -9,7 +9,7 @@ use super::spec::{Compare, Search};
 use super::value::Setting;
 
 /// A scenario file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ScenarioFile {
     /// The file as error messages name it.
     pub origin: String,

@@ -136,11 +136,7 @@ impl ScenarioFile {
             hidden: written.hidden,
             figure: written.figure,
             base,
-            variants: Vec::new(),
-            sweep: Vec::new(),
-            compare: Vec::new(),
-            search: None,
-            hosts: None,
+            ..Self::default()
         };
         for (i, variant) in written.variant.into_iter().enumerate() {
             file.add_variant(variant, positions, &format!("variant[{i}]."))?;
