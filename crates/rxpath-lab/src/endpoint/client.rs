@@ -50,6 +50,7 @@ pub struct Client {
     next_program: AtomicU32,
 }
 
+#[derive(Default)]
 struct Shared {
     alias: String,
     stdin: Mutex<Option<ChildStdin>>,

@@ -14,7 +14,7 @@ use super::wire::{LEASE_MS, TICK_MS};
 use crate::clock::monotonic_ns;
 
 /// When the other end was heard last, and until when its silence says nothing.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Lease {
     heard_ns: AtomicU64,
     /// Latest end of the load that runs; 0 without one.
@@ -42,11 +42,7 @@ impl Lease {
 
     /// One that begins now; nothing watches it.
     pub fn since(now_ns: u64) -> Self {
-        Self {
-            heard_ns: AtomicU64::new(now_ns),
-            load_until_ns: AtomicU64::new(0),
-            is_paused: AtomicBool::new(false),
-        }
+        Self { heard_ns: AtomicU64::new(now_ns), ..Self::default() }
     }
 
     /// The other end was heard.

@@ -16,7 +16,7 @@ use super::{Client, NoStart, Shared};
 use crate::clock::monotonic_ns;
 use crate::endpoint::lease::Lease;
 use crate::error::LabError;
-use crate::shared::{LastWords, locked};
+use crate::shared::locked;
 
 /// Output before the marker that is kept: a login shell's greeting.
 const NOISE_BYTES: usize = 64 << 10;
@@ -87,11 +87,8 @@ impl Client {
         let shared = Arc::new(Shared {
             alias: alias.to_owned(),
             stdin: Mutex::new(child.stdin.take()),
-            waiting: Mutex::default(),
-            programs: Mutex::default(),
             lease: Lease::since(monotonic_ns()),
-            lost: Mutex::default(),
-            last_words: LastWords::default(),
+            ..Shared::default()
         });
         let (say, heard) = channel();
         if let Some(stdout) = child.stdout.take() {
