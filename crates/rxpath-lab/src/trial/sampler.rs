@@ -38,6 +38,7 @@ pub struct Sampled {
 }
 
 /// The open sources of a sampler.
+#[derive(Default)]
 pub struct SamplerSources {
     /// Time from sample to sample.
     pub interval_ns: u64,

@@ -54,8 +54,10 @@ impl std::fmt::Display for Entity {
 /// Key of a series: side, entity, metric, whether it is a counter. Nothing in it is allocated.
 type Key = (PathSide, Entity, &'static str, bool);
 
+#[derive(Default)]
 pub(super) struct Work {
     target: SamplerSources,
+    /// The host.
     root: Root,
     schedstats: Vec<(PathSide, usize, File)>,
     /// TCP connections of each side, as they were listed last, and when they are listed again.
@@ -81,19 +83,7 @@ impl Work {
         };
         let schedstats = target.threads.iter().flat_map(of).collect();
         let listed = vec![(0, Vec::new()); target.sockets.len()];
-        Self {
-            target,
-            root: Root::host(),
-            schedstats,
-            listed,
-            followed: BTreeMap::new(),
-            columns: BTreeMap::new(),
-            t_ns: Vec::new(),
-            ticks_ns: 0,
-            unfollowed: 0,
-            failed_reads: 0,
-            cpus: thread::SeenCpus::default(),
-        }
+        Self { target, schedstats, listed, ..Self::default() }
     }
 
     pub(super) fn run(mut self, shared: &Shared) -> TrialSamples {
