@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::inputs::{Inputs, Problem};
+use crate::inputs::{Code, Inputs, Problem};
 use crate::kinds;
 
 /// A text that is no file of cases at all: what is wrong, where, and what would be right.
@@ -90,10 +90,11 @@ fn one(at: usize, case: &Value) -> EvaluatedCase {
     let Some(inputs) = case.get("inputs").and_then(Value::as_object) else {
         return refused(Problem::bad("inputs", "`inputs` is missing or not an object"));
     };
-    let Some(known) = kinds::ALL.iter().find(|known| known.name == kind) else {
-        return refused(Problem::unknown(kind));
+    let Some((_, compute)) = kinds::ALL.iter().find(|(name, _)| *name == kind) else {
+        let shown: String = kind.chars().take(80).collect();
+        return refused(Problem::new(Code::UnknownKind, format!("no formula for kind `{shown}`")));
     };
-    match (known.compute)(&Inputs::new(inputs)) {
+    match compute(&Inputs::new(inputs)) {
         Ok(outputs) => {
             let (outputs, problem) = outputs.into_parts();
             EvaluatedCase { id, outputs, problem }

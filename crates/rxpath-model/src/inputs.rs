@@ -38,12 +38,6 @@ impl Problem {
         Self::new(Code::BadInput, format!("`{name}`: {why}"))
     }
 
-    /// Nobody knows this kind.
-    pub fn unknown(kind: &str) -> Self {
-        let shown: String = kind.chars().take(80).collect();
-        Self::new(Code::UnknownKind, format!("no formula for kind `{shown}`"))
-    }
-
     /// A load at or above 1 on a queue without limit.
     pub fn unstable(what: &str, load: f64) -> Self {
         Self::new(
@@ -57,14 +51,6 @@ impl Problem {
 
 /// The largest number taken: products of a few stay finite.
 const LARGEST: f64 = 1e18;
-
-/// From where on a number is in range.
-enum Least {
-    /// 0 and more.
-    Zero,
-    /// More than 0.
-    Positive,
-}
 
 /// The inputs of one case.
 #[derive(Debug)]
@@ -90,12 +76,12 @@ impl<'a> Inputs<'a> {
 
     /// A number above 0, at most 1e18.
     pub fn positive(&self, name: &str) -> Result<f64, Problem> {
-        number(name, self.value(name)?, Least::Positive)
+        number(name, self.value(name)?, |n| n > 0.0, "more than 0")
     }
 
     /// A number of 0 or more, at most 1e18.
     pub fn not_negative(&self, name: &str) -> Result<f64, Problem> {
-        number(name, self.value(name)?, Least::Zero)
+        number(name, self.value(name)?, |n| n >= 0.0, "0 or more")
     }
 
     /// A number of 0 or more, or `default` when the case has none.
@@ -116,7 +102,8 @@ impl<'a> Inputs<'a> {
 
     /// A list of numbers of 0 or more.
     pub fn numbers(&self, name: &str) -> Result<Vec<f64>, Problem> {
-        self.list(name)?.iter().map(|item| number(name, item, Least::Zero)).collect()
+        let each = |item: &Value| number(name, item, |n| n >= 0.0, "0 or more");
+        self.list(name)?.iter().map(each).collect()
     }
 
     /// A list of objects.
@@ -135,14 +122,10 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// A number in range.
-fn number(name: &str, value: &Value, least: Least) -> Result<f64, Problem> {
+/// A number that fits, and what that is in words.
+fn number(name: &str, value: &Value, fits: fn(f64) -> bool, wanted: &str) -> Result<f64, Problem> {
     let number = value.as_f64().ok_or_else(|| Problem::bad(name, "it is not a number"))?;
-    let (fits, wanted) = match least {
-        Least::Zero => (number >= 0.0, "0 or more"),
-        Least::Positive => (number > 0.0, "more than 0"),
-    };
-    if fits && number <= LARGEST {
+    if fits(number) && number <= LARGEST {
         Ok(number)
     } else {
         Err(Problem::bad(name, &format!("{number} must be {wanted}, and at most {LARGEST:e}")))
@@ -184,16 +167,10 @@ impl Outputs {
         self
     }
 
-    /// Adds a count.
+    /// Adds a count or any JSON.
     #[must_use]
-    pub fn count(self, name: &str, value: u64) -> Self {
-        self.value(name, value.into())
-    }
-
-    /// Adds any JSON.
-    #[must_use]
-    pub fn value(mut self, name: &str, value: Value) -> Self {
-        self.map.insert(name.into(), value);
+    pub fn value(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.map.insert(name.into(), value.into());
         self
     }
 

@@ -29,38 +29,59 @@ pub mod vacation;
 /// What computes a kind.
 pub type Compute = fn(&Inputs) -> Result<Outputs, Problem>;
 
-/// A kind of cases.
-#[derive(Clone, Copy, Debug)]
-pub struct CaseKind {
-    /// The name in the field `kind` of a case.
-    pub name: &'static str,
-    /// Its formula.
-    pub compute: Compute,
-}
-
-/// Every kind.
-pub const ALL: &[CaseKind] = &[
-    mm1k::KIND,
-    md1k::KIND,
-    mm1::KIND,
-    md1::KIND,
-    mg1::KIND,
-    stall::KIND,
-    coalesce_usecs::KIND,
-    coalesce_frames::KIND,
-    vacation::KIND,
-    gated_poll::KIND,
-    token_cbr::KIND,
-    line_rate::KIND,
-    token_poisson::KIND,
-    livelock::KIND,
-    priority::KIND,
-    onoff::KIND,
-    toeplitz::KIND,
-    balls::KIND,
-    mmc::KIND,
-    napi_budget::KIND,
-    share::KIND,
-    socket_capacity::KIND,
-    inverse::KIND,
+/// The name of every kind in the field `kind` of a case, and its formula.
+pub const ALL: &[(&str, Compute)] = &[
+    ("M/M/1/K", mm1k::compute),
+    ("M/D/1/K", md1k::compute),
+    ("M/M/1", mm1::compute),
+    ("M/D/1", md1::compute),
+    ("M/G/1", mg1::compute),
+    ("D/D/1/N, server frozen T at the start of each period P", stall::compute),
+    (
+        "M/D/1 with setup T (rx-usecs timer armed by the first packet of an idle period, exhaustive poll)",
+        coalesce_usecs::compute,
+    ),
+    ("interrupt coalescing usecs T or frames F, zero service time", coalesce_frames::compute),
+    (
+        "M/D/1, multiple fixed vacations V, exhaustive (polling reader that sleeps V when the queue is empty)",
+        vacation::compute,
+    ),
+    (
+        "gated limited poll loop: a poll takes the min(n,B) packets present at its start, lasts c_poll+k c_pkt, \
+         infinite ring, no coalescing; poll again at once if packets remain, else interrupt on the next arrival \
+         (zero interrupt cost)",
+        gated_poll::compute,
+    ),
+    ("token bucket, CBR R for stall tau, ring D full of ready tokens at t=0", token_cbr::compute),
+    ("line rate and time to exhaust D tokens with no refill", line_rate::compute),
+    (
+        "Poisson arrivals (mean a=R tau) into D ready descriptors with no refill for tau",
+        token_poisson::compute,
+    ),
+    (
+        "one CPU, softirq c_s per packet preempts an application of c_a per packet",
+        livelock::compute,
+    ),
+    (
+        "two independent Poisson classes, preemptive resume, deterministic service",
+        priority::compute,
+    ),
+    ("one exponential on/off fluid source into buffer B, constant drain c", onoff::compute),
+    ("Microsoft verification suite key", toeplitz::compute),
+    ("F equal flows hashed uniformly on Q queues", balls::compute),
+    ("M/M/c (c threads reading one socket)", mmc::compute),
+    (
+        "NAPIs x queued packets on one CPU, no arrivals, weight 64, netdev_budget 300, no time limit hit",
+        napi_budget::compute,
+    ),
+    (
+        "CPU share of the receiver against n always-runnable nice-0 tasks on ONE cpu, same cgroup/autogroup",
+        share::compute,
+    ),
+    ("UDP socket queue capacity in packets, no reader", socket_capacity::compute),
+    (
+        "inverse calibration of the paper's UDP runs with the one-CPU livelock line \
+         (receiver: one Pentium II 350 MHz)",
+        inverse::compute,
+    ),
 ];

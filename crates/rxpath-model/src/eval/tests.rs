@@ -62,9 +62,9 @@ fn expected_is_not_looked_at() {
 #[test]
 fn every_kind_has_a_reference_case() {
     let file: Value = serde_json::from_str(FILE).unwrap();
-    for kind in kinds::ALL {
+    for (kind, _) in kinds::ALL {
         let cases = file["cases"].as_array().unwrap();
-        assert!(cases.iter().any(|case| case["kind"] == kind.name), "{}", kind.name);
+        assert!(cases.iter().any(|case| case["kind"] == *kind), "{kind}");
     }
 }
 

@@ -5,11 +5,7 @@
 //! **Source** W. Feller, An Introduction to Probability Theory I, chapter II.5.
 
 use crate::inputs::{Code, Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
 use crate::poisson;
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind { name: "F equal flows hashed uniformly on Q queues", compute };
 
 /// Multiplications beyond which the exact sum is not formed.
 const MOST_WORK: f64 = 3e9;
@@ -107,7 +103,7 @@ pub fn expected_max(flows: u64, queues: u64) -> Option<f64> {
     Some(expected)
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let flows = inputs.whole("flows", 1..=1_000_000_000)?;
     let queues = inputs.whole("queues", 1..=1_000_000_000)?;
     let Some(max) = expected_max(flows, queues) else {

@@ -4,12 +4,7 @@
 //! `E[M]/lambda`, the batch `1 + E[M]`, and the packet-time held `E[M(M+1)]/(2 lambda)`: Fubini on `min(T, Erlang)`.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
 use crate::poisson;
-
-/// The kind.
-pub const KIND: CaseKind =
-    CaseKind { name: "interrupt coalescing usecs T or frames F, zero service time", compute };
 
 /// E[M] and E[M^2] of `M = min(A, most)`, A Poisson.
 fn moments(mean: f64, most: u64) -> (f64, f64) {
@@ -20,7 +15,7 @@ fn moments(mean: f64, most: u64) -> (f64, f64) {
     (first, second)
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let arrivals = inputs.positive("lam")?;
     let timer = inputs.not_negative("rx_usecs")? / 1e6;
     let frames = inputs.whole("rx_frames", 1..=1_000_000_000)?;

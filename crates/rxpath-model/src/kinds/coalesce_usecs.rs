@@ -5,13 +5,6 @@
 //! Assumes Poisson arrivals, no frame limit, no cost of the interrupt itself.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind {
-    name: "M/D/1 with setup T (rx-usecs timer armed by the first packet of an idle period, exhaustive poll)",
-    compute,
-};
 
 /// What coalescing does to delay and interrupts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +29,7 @@ pub fn coalesced(arrivals_pps: f64, service_s: f64, timer_s: f64) -> Coalesced {
     }
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let arrivals = inputs.not_negative("lam")?;
     let service = inputs.not_negative("service_us")? / 1e6;
     let timer = inputs.not_negative("rx_usecs")? / 1e6;

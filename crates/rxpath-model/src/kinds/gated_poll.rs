@@ -5,17 +5,8 @@
 //! and interrupts that cost nothing. The chain is cut where its tail has vanished and solved without subtraction.
 
 use crate::inputs::{Code, Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
 use crate::poisson;
 use crate::queue::banded::{TransitionRow, stationary};
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind {
-    name: "gated limited poll loop: a poll takes the min(n,B) packets present at its start, lasts c_poll+k c_pkt, \
-           infinite ring, no coalescing; poll again at once if packets remain, else interrupt on the next arrival \
-           (zero interrupt cost)",
-    compute,
-};
 
 /// Multiplications beyond which the chain is not solved.
 const MOST_WORK: f64 = 3e9;
@@ -137,7 +128,7 @@ impl Poll {
     }
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let poll = Poll {
         arrivals_pps: inputs.positive("lam")?,
         poll_s: inputs.not_negative("c_poll_us")? / 1e6,

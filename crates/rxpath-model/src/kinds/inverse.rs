@@ -4,16 +4,8 @@
 //! `lambda c_s + g c_a = 1`; a lossless run at `lam200` says `c_s + c_a <= 1/lam200`.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
 
-/// The kind.
-pub const KIND: CaseKind = CaseKind {
-    name: "inverse calibration of the paper's UDP runs with the one-CPU livelock line \
-           (receiver: one Pentium II 350 MHz)",
-    compute,
-};
-
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let offered = inputs.positive("lam400")?;
     let goodput = inputs.positive("goodput")?;
     let lossless = inputs.positive("lam200")?;

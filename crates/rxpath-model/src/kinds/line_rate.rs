@@ -5,11 +5,6 @@
 use serde_json::Map;
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind =
-    CaseKind { name: "line rate and time to exhaust D tokens with no refill", compute };
 
 /// Preamble, start delimiter and inter-frame gap.
 const BESIDE_BYTES: f64 = 20.0;
@@ -24,7 +19,7 @@ fn descriptors(rate_bps: f64, frame_bytes: f64, stall_ms: f64) -> u64 {
     (rate_bps * stall_ms / (8000.0 * (frame_bytes + BESIDE_BYTES))).ceil() as u64
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let (rings, stalls) = (inputs.numbers("ring")?, inputs.numbers("stall_ms")?);
     let mut outputs = Outputs::default();
     for link in inputs.objects("rates")? {
@@ -38,7 +33,7 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
         for stall in &stalls {
             one.insert(format!("D_for_{stall}ms"), descriptors(bits, frame, *stall).into());
         }
-        outputs = outputs.value(link.text("name")?, one.into());
+        outputs = outputs.value(link.text("name")?, one);
     }
     Ok(outputs)
 }

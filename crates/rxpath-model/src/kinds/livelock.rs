@@ -7,13 +7,6 @@
 use serde_json::Map;
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind {
-    name: "one CPU, softirq c_s per packet preempts an application of c_a per packet",
-    compute,
-};
 
 /// Offered rates when the case names none, in packets/s.
 const RATES_PPS: [f64; 10] = [50e3, 100e3, 150e3, 200e3, 250e3, 300e3, 400e3, 500e3, 750e3, 1e6];
@@ -58,7 +51,7 @@ fn rates(inputs: &Inputs) -> Result<Vec<f64>, Problem> {
     if is_list { inputs.numbers(name) } else { Ok(vec![inputs.not_negative(name)?]) }
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let cpu = OneCpu {
         softirq_s: inputs.positive("c_s_us")? / 1e6,
         reader_s: inputs.positive("c_a_us")? / 1e6,
@@ -77,7 +70,7 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     Ok(Outputs::default()
         .with("knee_pps", cpu.knee_pps())
         .with("zero_pps", cpu.zero_pps())
-        .value("goodput", goodput.into()))
+        .value("goodput", goodput))
 }
 
 #[cfg(test)]

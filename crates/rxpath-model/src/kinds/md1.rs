@@ -3,18 +3,14 @@
 //! Quantiles are roots of P(W > t), computed from positive terms in [`crate::queue::fixed_service::Waiting`].
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
 use crate::queue::fixed_service::Waiting;
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind { name: "M/D/1", compute };
 
 /// The mean wait in units of the service time (Pollaczek and Khinchine).
 pub fn mean_wait(rho: f64) -> f64 {
     rho / (2.0 * (1.0 - rho))
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let (service, rho) = (inputs.positive("service_us")?, inputs.not_negative("rho")?);
     if rho >= 1.0 {
         return Err(Problem::unstable("M/D/1", rho));

@@ -4,13 +4,9 @@
 //! Solved in [`crate::queue::fixed_service`]; the well-known closed sum alternates and cancels.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
 use crate::queue::fixed_service::limited;
 
-/// The kind.
-pub const KIND: CaseKind = CaseKind { name: "M/D/1/K", compute };
-
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let got = limited(inputs.not_negative("rho")?, inputs.whole("K", 1..=1_000_000_000_000)?);
     Ok(Outputs::default().with("block", got.block).with("idle", got.idle))
 }

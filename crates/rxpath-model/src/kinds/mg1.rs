@@ -3,12 +3,8 @@
 //! **Source** Pollaczek 1930, Khinchine 1932; Kleinrock, Queueing Systems I, section 5.6: `lambda E[S^2]/(2(1-rho))`.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
 
-/// The kind.
-pub const KIND: CaseKind = CaseKind { name: "M/G/1", compute };
-
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let arrivals = inputs.not_negative("lam")?;
     let (mut total, mut mean, mut square) = (0.0, 0.0, 0.0);
     for part in inputs.objects("service")? {

@@ -3,12 +3,8 @@
 //! **Source** L. Kleinrock, Queueing Systems I, 1975, section 3.2: the sojourn is exponential with `mu - lambda`.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
 
-/// The kind.
-pub const KIND: CaseKind = CaseKind { name: "M/M/1", compute };
-
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let (arrivals, service) = (inputs.not_negative("lam")?, inputs.positive("mu")?);
     let load = arrivals / service;
     if load >= 1.0 {

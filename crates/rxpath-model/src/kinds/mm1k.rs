@@ -4,10 +4,6 @@
 //! made of `e^x - 1`, so that loads near 1 and large `K` lose no digits and need no loop.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind { name: "M/M/1/K", compute };
 
 /// What an M/M/1/K queue does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +18,7 @@ pub struct Limited {
     pub idle: f64,
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let got = limited(inputs.not_negative("rho")?, inputs.whole("K", 1..=1_000_000_000_000)?);
     Ok(Outputs::default()
         .with("block", got.block)

@@ -3,10 +3,6 @@
 //! **Source** A. K. Erlang, 1917; the recursion of B is stable for any number of servers.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind { name: "M/M/c (c threads reading one socket)", compute };
 
 /// Erlang B: `servers` servers without a queue, offered `load` service times of work per service time.
 pub fn erlang_b(servers: u64, load: f64) -> f64 {
@@ -23,7 +19,7 @@ pub fn erlang_c(servers: u64, load: f64) -> f64 {
     servers * blocked / (servers - load + load * blocked)
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let (servers, load) = (inputs.whole("c", 1..=100_000_000)?, inputs.not_negative("a")?);
     let outputs = Outputs::default().with("erlangB", erlang_b(servers, load));
     if load >= servers as f64 {

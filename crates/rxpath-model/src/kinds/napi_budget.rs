@@ -10,13 +10,6 @@ use std::collections::VecDeque;
 use serde_json::Value;
 
 use crate::inputs::{Code, Inputs, Outputs, Problem, whole};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind {
-    name: "NAPIs x queued packets on one CPU, no arrivals, weight 64, netdev_budget 300, no time limit hit",
-    compute,
-};
 
 /// `NAPI_POLL_WEIGHT` (include/linux/netdevice.h).
 pub const WEIGHT: u64 = 64;
@@ -77,7 +70,7 @@ pub fn walk(rings: &[u64]) -> SoftirqPasses {
     got
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let each = |value: &Value| whole("rings", value, 0..=1_000_000_000_000);
     let rings: Vec<u64> = inputs.list("rings")?.iter().map(each).collect::<Result<_, _>>()?;
     let (poll, packet) = (inputs.not_negative("c_poll_us")?, inputs.not_negative("c_pkt_us")?);
@@ -91,10 +84,10 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let got = walk(&rings);
     let packets: u64 = rings.iter().sum();
     Ok(Outputs::default()
-        .count("passes", got.passes)
-        .value("packets_first_passes", got.first.into())
-        .count("polls", got.polls)
-        .count("time_squeeze", got.time_squeeze)
+        .value("passes", got.passes)
+        .value("packets_first_passes", got.first)
+        .value("polls", got.polls)
+        .value("time_squeeze", got.time_squeeze)
         .with("total_us", got.polls as f64 * poll + packets as f64 * packet)
-        .value("packets_before_ksoftirqd", got.before_ksoftirqd.into()))
+        .value("packets_before_ksoftirqd", got.before_ksoftirqd))
 }

@@ -5,13 +5,6 @@
 //! Written so that the mean equal to the drain, where the decay `eta` is 0, is no special case.
 
 use crate::inputs::{Code, Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind {
-    name: "one exponential on/off fluid source into buffer B, constant drain c",
-    compute,
-};
 
 /// A source with its drain.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +59,7 @@ fn shrink(x: f64) -> f64 {
     if x.abs() < 1e-300 { 1.0 } else { -(-x).exp_m1() / x }
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let source = OnOff {
         peak_pps: inputs.positive("peak")?,
         drain_pps: inputs.positive("drain")?,

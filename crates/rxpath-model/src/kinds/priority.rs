@@ -3,15 +3,8 @@
 //! **Source** R. Conway, W. Maxwell, L. Miller, Theory of Scheduling, 1967; Kleinrock, Queueing Systems II, 3.4.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
 
-/// The kind.
-pub const KIND: CaseKind = CaseKind {
-    name: "two independent Poisson classes, preemptive resume, deterministic service",
-    compute,
-};
-
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let rate = |name| Ok(inputs.not_negative(name)? / 1e6);
     let (first_rate, second_rate) = (rate("l1")?, rate("l2")?);
     let (first, second) = (inputs.not_negative("s1_us")?, inputs.not_negative("s2_us")?);

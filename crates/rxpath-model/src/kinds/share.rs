@@ -5,13 +5,6 @@
 //! **Caveat** nice acts only inside a scheduling group: sched_autogroup and cgroups come first.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind {
-    name: "CPU share of the receiver against n always-runnable nice-0 tasks on ONE cpu, same cgroup/autogroup",
-    compute,
-};
 
 /// Weights of nice -20 to 19.
 const WEIGHTS: [u32; 40] = [
@@ -40,7 +33,7 @@ pub fn slice_ms(nice: i64) -> u64 {
     if nice < 0 { steps * 20 } else { steps * 5 }
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let others = inputs.whole("n", 0..=1_000_000_000)?;
     let nice = inputs.value("nice")?.as_f64().filter(|nice| nice.fract() == 0.0);
     let nice = nice.map(|nice| nice as i64);
@@ -52,6 +45,6 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     Ok(Outputs::default()
         .with("share_fair", share)
         .with("share_o1", run as f64 / (run + stall) as f64)
-        .count("o1_run_ms", run)
-        .count("o1_stall_ms", stall))
+        .value("o1_run_ms", run)
+        .value("o1_stall_ms", stall))
 }

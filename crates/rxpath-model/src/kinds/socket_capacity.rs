@@ -5,11 +5,6 @@
 //! one datagram more. `truesize` is the kernel's memory per datagram, not its payload: measure it with SO_MEMINFO.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind =
-    CaseKind { name: "UDP socket queue capacity in packets, no reader", compute };
 
 /// Datagrams held by the rule since 6.18.
 pub fn capacity(rcvbuf_bytes: u64, truesize_bytes: u64) -> u64 {
@@ -27,10 +22,10 @@ pub fn estimated_truesize(payload_bytes: u64) -> u64 {
     head + 256
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let rcvbuf = inputs.whole("sk_rcvbuf", 0..=1_000_000_000_000)?;
     let truesize = inputs.whole("truesize", 1..=1_000_000_000_000)?;
     Ok(Outputs::default()
-        .count("n_new", capacity(rcvbuf, truesize))
-        .count("n_old", rcvbuf / truesize + 1))
+        .value("n_new", capacity(rcvbuf, truesize))
+        .value("n_old", rcvbuf / truesize + 1))
 }

@@ -7,11 +7,6 @@
 use std::collections::VecDeque;
 
 use crate::inputs::{Code, Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind =
-    CaseKind { name: "D/D/1/N, server frozen T at the start of each period P", compute };
 
 const PERIODS: u64 = 50;
 const WARM_UP: u64 = 10;
@@ -126,7 +121,7 @@ impl Server {
     }
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let stall = Stall {
         arrivals_pps: inputs.positive("lam")?,
         service_pps: inputs.positive("mu")?,
@@ -152,11 +147,11 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     }
     let got = stall.replay();
     Ok(outputs
-        .count("drops_discrete", got.drops)
-        .count("arrivals", got.arrivals)
+        .value("drops_discrete", got.drops)
+        .value("arrivals", got.arrivals)
         .with("drop_fraction_discrete", got.drops as f64 / (got.arrivals.max(1)) as f64)
         .with("drop_fraction_fluid", stall.fluid_drop())
-        .count("peak_queue_discrete", got.peak)
+        .value("peak_queue_discrete", got.peak)
         .with("max_sojourn_us", got.longest_ns as f64 / 1e3))
 }
 

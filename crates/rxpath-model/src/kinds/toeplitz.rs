@@ -6,13 +6,9 @@
 use std::net::IpAddr;
 
 use rxpath_core::toeplitz::{hash, reciprocal_scale};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind { name: "Microsoft verification suite key", compute };
 
 fn key(text: &str) -> Result<Vec<u8>, Problem> {
     let digits: Vec<u32> = text
@@ -38,7 +34,7 @@ fn port(flow: &Inputs, name: &str) -> Result<[u8; 2], Problem> {
     Ok((flow.whole(name, 0..=65_535)? as u16).to_be_bytes())
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let key = key(inputs.text("key")?)?;
     let queues = inputs.whole("queues", 1..=65_536)?;
     let entries = inputs.whole("indirection_entries", 1..=65_536)?;
@@ -66,7 +62,7 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
         one[format!("reuseport_of_{sockets}")] = reciprocal_scale(four, sockets).into();
         flows.push(one);
     }
-    Ok(Outputs::default().value("flows", Value::Array(flows)))
+    Ok(Outputs::default().value("flows", flows))
 }
 
 #[cfg(test)]

@@ -4,13 +4,6 @@
 //! `tau` exactly when `D >= ceil(R tau)`. With a refill at `R_r < R` the ring lasts `D/(R - R_r)`.
 
 use crate::inputs::{Code, Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
-
-/// The kind.
-pub const KIND: CaseKind = CaseKind {
-    name: "token bucket, CBR R for stall tau, ring D full of ready tokens at t=0",
-    compute,
-};
 
 /// The starvations for which the ring is sized when the case names none, in ms.
 const STALLS_MS: [f64; 3] = [2.0, 8.0, 10.0];
@@ -20,7 +13,7 @@ pub fn descriptors(rate: f64, stall_ms: f64) -> u64 {
     (rate * stall_ms / 1e3).ceil() as u64
 }
 
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let (rate, ring) = (inputs.positive("R")?, inputs.not_negative("D")?);
     let refill = inputs.or("R_r", 0.0)?;
     let given = inputs.has("stall_ms");
@@ -34,6 +27,6 @@ fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
         ))
     };
     Ok(stalls.iter().fold(outputs, |outputs, stall| {
-        outputs.count(&format!("D_for_{stall}ms"), descriptors(rate, *stall))
+        outputs.value(&format!("D_for_{stall}ms"), descriptors(rate, *stall))
     }))
 }

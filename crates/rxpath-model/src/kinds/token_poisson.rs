@@ -3,16 +3,9 @@
 //! What does not fit is `E[max(0, X - D)]`, summed in the direction in which its terms fall.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
 use crate::poisson;
 
-/// The kind.
-pub const KIND: CaseKind = CaseKind {
-    name: "Poisson arrivals (mean a=R tau) into D ready descriptors with no refill for tau",
-    compute,
-};
-
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let mean = inputs.not_negative("mean")?;
     let ring = inputs.whole("D", 0..=1_000_000_000_000)?;
     if mean > 1e12 {

@@ -4,16 +4,9 @@
 //! 1975: the vacation's mean residual time `V/2` is added to the wait. Assumes Poisson arrivals.
 
 use crate::inputs::{Inputs, Outputs, Problem};
-use crate::kinds::CaseKind;
 use crate::kinds::md1::mean_wait;
 
-/// The kind.
-pub const KIND: CaseKind = CaseKind {
-    name: "M/D/1, multiple fixed vacations V, exhaustive (polling reader that sleeps V when the queue is empty)",
-    compute,
-};
-
-fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
+pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let service = inputs.not_negative("service_us")?;
     let rho = inputs.not_negative("lam")? * service / 1e6;
     if rho >= 1.0 {
