@@ -159,12 +159,8 @@ impl Bound {
         self
     }
 
-    fn count(mut self, key: &str, value: u64) -> Self {
-        self.values.insert(key.into(), value.into());
-        self
-    }
-
-    fn flag(mut self, key: &str, value: bool) -> Self {
+    /// Adds a count or a flag.
+    fn value(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.values.insert(key.into(), value.into());
         self
     }

@@ -23,9 +23,9 @@ fn compute(p: &Parameters) -> Option<Bound> {
         "packets per pass = W min(n, ceil(budget/W)); 10 passes (MAX_SOFTIRQ_RESTART)",
         "every NAPI has a full weight of packets and is polled once per pass; no time limit is hit",
     )
-    .count("packets_per_pass_packets", packets)
-    .count("before_ksoftirqd_packets", packets * RESTARTS as u64)
-    .flag("budget_ends_pass", squeezes);
+    .value("packets_per_pass_packets", packets)
+    .value("before_ksoftirqd_packets", packets * RESTARTS as u64)
+    .value("budget_ends_pass", squeezes);
     if let Some(packet) = p.packet_ns {
         let pass = polls as f64 * p.poll_s() + packets as f64 * packet.as_secs_f64();
         sentence += &format!("; a pass lasts {}", seconds(pass));

@@ -54,7 +54,7 @@ fn size(p: &Parameters) -> Option<Bound> {
         "D >= ceil(R tau), tau = rx-usecs + the longest starvation",
         "a regular stream into a ring with all descriptors ready; for a burst use its peak rate",
     )
-    .count("min_ring_packets", needed as u64)
+    .value("min_ring_packets", needed as u64)
     .with("starvation_s", longest);
     if let Some(ItemCount(ring)) = p.ring {
         let lost = (needed - ring as f64).max(0.0);
@@ -66,7 +66,7 @@ fn size(p: &Parameters) -> Option<Bound> {
         bound = bound
             .with("lost_packets", lost)
             .with("time_to_empty_s", ring as f64 / arrivals)
-            .flag("ring_suffices", lost <= 0.0);
+            .value("ring_suffices", lost <= 0.0);
     }
     Some(Bound { sentence: sentence + ".", ..bound })
 }
@@ -81,7 +81,7 @@ fn burst(p: &Parameters) -> Option<Bound> {
     );
     let assumes = "the ring is empty before the burst and polled continuously during the burst";
     let bound = Bound::new("D >= B (1 - mu1/R)", assumes);
-    Some(Bound { sentence, ..bound.count("min_ring_packets", needed as u64) })
+    Some(Bound { sentence, ..bound.value("min_ring_packets", needed as u64) })
 }
 
 fn backlog(p: &Parameters) -> Option<Bound> {

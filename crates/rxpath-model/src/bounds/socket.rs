@@ -30,11 +30,11 @@ fn capacity(p: &Parameters) -> Option<Bound> {
     let formula =
         "N = floor(sk_rcvbuf/truesize); 3/4 N while reading, because memory is freed in quarters";
     let bound = Bound::new(formula, assumes)
-        .count("truesize_bytes", truesize)
-        .flag("truesize_estimated", estimated)
-        .count("rcvbuf_bytes", p.rcvbuf())
-        .count("capacity_packets", places)
-        .count("certain_packets", certain);
+        .value("truesize_bytes", truesize)
+        .value("truesize_estimated", estimated)
+        .value("rcvbuf_bytes", p.rcvbuf())
+        .value("capacity_packets", places)
+        .value("certain_packets", certain);
     Some(Bound { sentence, ..bound })
 }
 

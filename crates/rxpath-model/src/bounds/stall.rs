@@ -27,9 +27,9 @@ fn compute(p: &Parameters) -> Option<Bound> {
     )
     .with("overflow_s", overflow)
     .with("certain_overflow_s", certain as f64 / offered)
-    .count("min_queue_packets", needed as u64)
-    .count("min_rcvbuf_bytes", bytes as u64)
-    .count("min_so_rcvbuf_argument_bytes", (bytes / 2.0).ceil() as u64);
+    .value("min_queue_packets", needed as u64)
+    .value("min_rcvbuf_bytes", bytes as u64)
+    .value("min_so_rcvbuf_argument_bytes", (bytes / 2.0).ceil() as u64);
     if let (Some(period), Some(rate)) = (p.period, p.reader_rate()) {
         let model = Stall {
             arrivals_pps: offered,

@@ -39,7 +39,7 @@ fn compute(p: &Parameters) -> Option<Bound> {
             if hidden { "is hidden" } else { "shows" },
             Bytes(needed as u64)
         );
-        bound = bound.count("min_window_bytes", needed as u64).flag("stall_hidden", hidden);
+        bound = bound.value("min_window_bytes", needed as u64).value("stall_hidden", hidden);
     }
     Some(Bound { sentence: sentence + ".", ..bound })
 }
