@@ -156,12 +156,6 @@ impl Estimate {
         self.interval.map_or(f64::INFINITY, |[low, high]| (high - low) / 2.0)
     }
 
-    /// The same value without an interval.
-    #[must_use]
-    pub fn without_interval(self) -> Self {
-        Self { interval: None, ..self }
-    }
-
     /// A value that was read and not fitted.
     pub fn exact(value: f64, unit: &str, how: &str) -> Self {
         Self {

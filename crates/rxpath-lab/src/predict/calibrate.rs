@@ -97,7 +97,7 @@ fn parameters(
     put("reader.call_ns", call);
     put("reader.packet_ns", packet);
     put("reader.share", measured.share()?);
-    let Softirq { costs, mut caveats } = measured.softirq()?;
+    let (costs, mut caveats) = measured.softirq()?;
     caveats.extend(rough_sleep);
     for (key, estimate) in costs {
         if key == "rps.ipi_ns" {
@@ -166,12 +166,6 @@ fn caveats(no_tracing: Option<&str>) -> Vec<String> {
     ]
     .map(str::to_owned);
     blind.into_iter().chain(always).collect()
-}
-
-/// Costs of the softirq by key, and which of them are less certain.
-struct Softirq {
-    costs: Vec<(&'static str, Estimate)>,
-    caveats: Vec<String>,
 }
 
 impl Measured<'_, '_> {
@@ -272,41 +266,34 @@ impl Measured<'_, '_> {
         Ok([costs.interrupt, costs.packet].map(|cost| Estimate { how: how.into(), ..cost }))
     }
 
-    /// The softirq's costs: pass and packet by tracepoints if available, the rest of an interrupt by the meter; and
+    /// The softirq's costs by key: pass and packet by tracepoints if available, the rest of an interrupt by the meter; and
     /// which costs are less certain.
-    fn softirq(&self) -> Result<Softirq, TooNoisy> {
+    fn softirq(&self) -> Result<(Vec<(&'static str, Estimate)>, Vec<String>), TooNoisy> {
         let loads = self.stolen("stolen-", |reading| reading.rps_interrupts_count);
-        let (estimates, unexplained, why) = match self.passes() {
+        let (costs, mut all, why) = match self.passes() {
             Ok(Some((PassCosts { pass, packet }, tracing))) => {
-                let costs = fit::interrupts(&loads, &packet)?;
-                let estimates = vec![
-                    ("rps.packet_ns", packet),
-                    ("rps.ipi_ns", without(&costs.interrupt, &pass)),
-                    ("rps.poll_ns", pass),
-                    ("tracing_ns", tracing),
-                ];
-                (estimates, costs.unexplained_ratio, None)
+                let mut costs = fit::interrupts(&loads, packet)?;
+                costs.interrupt = without(&costs.interrupt, &pass);
+                (costs, vec![("rps.poll_ns", pass), ("tracing_ns", tracing)], None)
             }
             untraced => {
                 let why = match untraced {
                     Err(TooNoisy(why)) => why,
                     _ => self.watch.no_tracing.clone().unwrap_or("no pass was seen".into()),
                 };
-                let costs = fit::softirq(&loads)?;
-                let estimates =
-                    vec![("rps.packet_ns", costs.packet), ("rps.ipi_ns", costs.interrupt)];
-                (estimates, costs.unexplained_ratio, Some(why))
+                (fit::softirq(&loads)?, Vec::new(), Some(why))
             }
         };
         let mut caveats = caveats(why.as_deref());
-        if unexplained > fit::RESIDUAL {
+        if costs.unexplained_ratio > fit::RESIDUAL {
             caveats.push(format!(
                 "the softirq's loads lie {:.1} % of a CPU from the fit. The cost of an interrupt or a packet is not always \
                  the same here, and predictions for a CPU near its limit have at least this error",
-                unexplained * 100.0
+                costs.unexplained_ratio * 100.0
             ));
         }
-        Ok(Softirq { costs: estimates, caveats })
+        all.extend([("rps.packet_ns", costs.packet), ("rps.ipi_ns", costs.interrupt)]);
+        Ok((all, caveats))
     }
 
     /// Costs of a pass and a packet by tracepoints, and the overhead of watching, per pass; nothing without tracepoints.
@@ -348,7 +335,7 @@ impl Measured<'_, '_> {
         let stalls = self.of("busy-1").chain(self.of("busy-64"));
         let longest = stalls.filter_map(|trial| trial.evidence.reader_stall_s).reduce(f64::max)?;
         let how = "longest stall of the reader of many datagrams that sampling shows";
-        Some(Estimate::exact(longest * 1e9, "ns", how).without_interval())
+        Some(Estimate { interval: None, ..Estimate::exact(longest * 1e9, "ns", how) })
     }
 
     fn wakeup(&self) -> Option<Estimate> {

@@ -30,8 +30,6 @@ pub struct SoftirqCosts {
     pub packet: Estimate,
     /// ns per interrupt, with everything that comes along with one.
     pub interrupt: Estimate,
-    /// Share of the CPU that is gone without any load.
-    pub floor_ratio: f64,
     /// Share of the CPU that the fit leaves unexplained, as a standard deviation over the loads.
     pub unexplained_ratio: f64,
 }
@@ -64,24 +62,17 @@ pub fn softirq(loads: &[Stolen]) -> Result<SoftirqCosts, TooNoisy> {
             "the uncertainty of both costs is more than half of their sum ({whole:.0} ns)"
         )));
     }
-    let floor_ratio = fit.coefficients[0];
-    Ok(SoftirqCosts { packet, interrupt, floor_ratio, unexplained_ratio: fit.residual })
+    Ok(SoftirqCosts { packet, interrupt, unexplained_ratio: fit.residual })
 }
 
 /// The same with a known cost per packet: the rest is the cost of interrupts.
-pub fn interrupts(loads: &[Stolen], packet: &Estimate) -> Result<SoftirqCosts, TooNoisy> {
+pub fn interrupts(loads: &[Stolen], packet: Estimate) -> Result<SoftirqCosts, TooNoisy> {
     let fit = meter_fit(loads, packet.value)?;
     let interrupt = each(&fit, 2, loads.len() as u64);
     if interrupt.value < 0.0 || is_rough(&interrupt) {
         return Err(too_rough(&interrupt));
     }
-    let floor_ratio = fit.coefficients[0];
-    Ok(SoftirqCosts {
-        packet: packet.clone(),
-        interrupt,
-        floor_ratio,
-        unexplained_ratio: fit.residual,
-    })
+    Ok(SoftirqCosts { packet, interrupt, unexplained_ratio: fit.residual })
 }
 
 /// The meter's loads explained by packets and interrupts; by interrupts alone where a packet's cost in ns is known.
