@@ -105,22 +105,30 @@ impl World<'_> {
     }
 
     fn begin_poll(&mut self, c: usize, napi: u16) {
-        let queue = usize::from(napi);
-        let (poll_ns, packet_ns, waiting) = if queue < self.queues.len() {
-            (self.p.poll_ns, self.p.packet_ns, self.queues[queue].ring.len())
+        let (poll_ns, packet_ns) = if usize::from(napi) < self.queues.len() {
+            (self.p.poll_ns, self.p.packet_ns)
         } else {
-            let cpu = &mut self.cpus[c];
-            if cpu.processing == 0 {
-                cpu.processing = cpu.backlog.len();
-            }
-            (self.p.backlog_poll_ns, self.p.backlog_packet_ns, cpu.processing)
+            (self.p.backlog_poll_ns, self.p.backlog_packet_ns)
         };
-        let quota = waiting.min(self.p.weight);
+        let quota = self.waiting(c, usize::from(napi)).min(self.p.weight);
         if let Some(pass) = &mut self.cpus[c].pass {
             (pass.napi, pass.done, pass.quota, pass.packet_ns) = (napi, 0, quota, packet_ns);
         }
         let first = if quota > 0 { packet_ns } else { 0 };
         self.soft_until(c, poll_ns + first);
+    }
+
+    /// Packets that a poll can take now: all of a ring, and of a backlog the part that its poll has taken over.
+    #[inline]
+    fn waiting(&mut self, c: usize, napi: usize) -> u64 {
+        if let Some(queue) = self.queues.get(napi) {
+            return queue.ring.len();
+        }
+        let cpu = &mut self.cpus[c];
+        if cpu.processing == 0 {
+            cpu.processing = cpu.backlog.len();
+        }
+        cpu.processing
     }
 
     /// The present step of the softirq takes this long; from the end of an interrupt that a poll's end let in.
@@ -160,15 +168,7 @@ impl World<'_> {
     /// A driver looks at the next descriptor, not at the clock: what came meanwhile belongs to this poll.
     #[inline]
     fn take_one_more(&mut self, c: usize, napi: usize) -> bool {
-        let waits = if napi < self.queues.len() {
-            self.queues[napi].ring.len() > 0
-        } else {
-            let cpu = &mut self.cpus[c];
-            if cpu.processing == 0 {
-                cpu.processing = cpu.backlog.len();
-            }
-            cpu.processing > 0
-        };
+        let waits = self.waiting(c, napi) > 0;
         if waits && let Some(pass) = &mut self.cpus[c].pass {
             pass.quota += 1;
         }
@@ -235,9 +235,8 @@ impl World<'_> {
             self.complete(c, q);
         }
         if by == By::Thread {
-            self.account(c);
-            self.cpus[c].pass = None;
-            self.napi_thread_polled(c, full);
+            self.send_ipis(c);
+            self.leave_softirq(c, !full);
             return;
         }
         if full {
@@ -276,13 +275,7 @@ impl World<'_> {
             list.append(&mut cpu.repoll);
             cpu.list = mem::replace(&mut cpu.poll_list, list);
         }
-        let mut ipis = mem::take(&mut cpu.ipis);
-        while ipis != 0 {
-            let to = ipis.trailing_zeros() as usize;
-            ipis &= ipis - 1;
-            self.tally.ipis += 1;
-            self.interrupt(to, Irq::Backlog);
-        }
+        self.send_ipis(c);
         let jiffies = self.jiffies();
         let cpu = &mut self.cpus[c];
         if cpu.poll_list.is_empty() {
@@ -303,14 +296,33 @@ impl World<'_> {
         self.end_softirq(c);
     }
 
+    /// Other CPUs are interrupted for the packets that a pass or a poll put into their backlogs.
+    fn send_ipis(&mut self, c: usize) {
+        let mut ipis = mem::take(&mut self.cpus[c].ipis);
+        while ipis != 0 {
+            let to = ipis.trailing_zeros() as usize;
+            ipis &= ipis - 1;
+            self.tally.ipis += 1;
+            self.interrupt(to, Irq::Backlog);
+        }
+    }
+
     fn end_softirq(&mut self, c: usize) {
+        let cpu = &self.cpus[c];
+        let is_ksoftirqd = cpu.pass.is_some_and(|pass| pass.by == By::Ksoftirqd);
+        let sleeps = is_ksoftirqd && cpu.poll_list.is_empty();
+        self.leave_softirq(c, sleeps);
+    }
+
+    /// A softirq or the poll of a NAPI thread is over, and its thread may have nothing left to do.
+    fn leave_softirq(&mut self, c: usize, sleeps: bool) {
         self.account(c);
-        let by = self.cpus[c].pass.take().map(|pass| pass.by);
+        self.cpus[c].pass = None;
         if !self.cpus[c].in_interrupt() {
             // Nothing of the softirq is left to be accounted for.
             self.cpus[c].level = Level::Thread;
         }
-        if by == Some(By::Ksoftirqd) && self.cpus[c].poll_list.is_empty() {
+        if sleeps {
             self.block_current(c);
         } else {
             self.back_to_threads(c);
@@ -324,21 +336,5 @@ impl World<'_> {
         self.cpus[c].level = Level::Soft;
         self.tally.passes += 1;
         self.begin_poll(c, q);
-    }
-
-    fn napi_thread_polled(&mut self, c: usize, again: bool) {
-        let ipis = mem::take(&mut self.cpus[c].ipis);
-        for to in (0..self.cpus.len()).filter(|to| ipis >> to & 1 == 1) {
-            self.tally.ipis += 1;
-            self.interrupt(to, Irq::Backlog);
-        }
-        if !self.cpus[c].in_interrupt() {
-            self.cpus[c].level = Level::Thread;
-        }
-        if again {
-            self.back_to_threads(c);
-        } else {
-            self.block_current(c);
-        }
     }
 }
