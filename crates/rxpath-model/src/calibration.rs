@@ -79,21 +79,17 @@ pub struct Estimate {
     pub how: String,
 }
 
-/// A calibration that cannot be used.
+/// A calibration that cannot be used: the file is not one, or has a value that the simulator does not take.
 #[derive(Debug, Error)]
-pub enum CalibrationError {
-    /// The file is not one.
-    #[error("not a calibration file: {0}")]
-    Malformed(String),
-    /// A value that the simulator does not take.
-    #[error(transparent)]
-    Parameter(#[from] ParameterError),
-}
+#[error("{0}")]
+pub struct CalibrationError(String);
 
 impl Calibration {
     /// Reads a file's text and checks every value against the simulator's ranges.
     pub fn from_json(text: &str) -> Result<Self, CalibrationError> {
-        let malformed = |why: String| CalibrationError::Malformed(why.replace('\n', " "));
+        let malformed = |why: String| {
+            CalibrationError(format!("not a calibration file: {}", why.replace('\n', " ")))
+        };
         let read: Self =
             serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         if !read.schema.starts_with("rxpath/calibration/1.") {
@@ -102,7 +98,8 @@ impl Calibration {
                 "its schema is `{schema}`, this version reads {SCHEMA}"
             )));
         }
-        read.apply(&mut Values::default())?;
+        let applied = read.apply(&mut Values::default());
+        applied.map_err(|error| CalibrationError(error.to_string()))?;
         Ok(read)
     }
 

@@ -9,11 +9,6 @@ use crate::inputs::{Inputs, Outputs, Problem};
 /// Preamble, start delimiter and inter-frame gap.
 const BESIDE_BYTES: f64 = 20.0;
 
-/// Frames per second on a full link.
-pub fn frames_per_s(rate_bps: f64, frame_bytes: f64) -> f64 {
-    rate_bps / (8.0 * (frame_bytes + BESIDE_BYTES))
-}
-
 /// Descriptors for `stall_ms`, rounded up from one division so that an exact quotient stays exact.
 fn descriptors(rate_bps: f64, frame_bytes: f64, stall_ms: f64) -> u64 {
     (rate_bps * stall_ms / (8000.0 * (frame_bytes + BESIDE_BYTES))).ceil() as u64
@@ -24,7 +19,7 @@ pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     let mut outputs = Outputs::default();
     for link in inputs.objects("rates")? {
         let (bits, frame) = (link.positive("rate_bps")?, link.positive("frame_bytes")?);
-        let rate = frames_per_s(bits, frame);
+        let rate = bits / (8.0 * (frame + BESIDE_BYTES));
         let mut one = Map::new();
         one.insert("pps".into(), rate.into());
         for ring in &rings {

@@ -52,11 +52,6 @@ impl TraceError {
     }
 }
 
-enum Format {
-    Lines,
-    Pcap(Pcap),
-}
-
 /// How a capture is written.
 #[derive(Clone, Copy, Debug)]
 struct Pcap {
@@ -68,7 +63,8 @@ struct Pcap {
 /// A trace being read; its times begin at 0.
 pub struct TraceReader<R> {
     from: R,
-    format: Format,
+    /// None for lines.
+    pcap: Option<Pcap>,
     /// Lines or packets so far.
     count: u64,
     first: Option<u64>,
@@ -82,26 +78,26 @@ impl<R: BufRead> TraceReader<R> {
         let head = from.fill_buf()?;
         let magic: [u8; 4] =
             head.get(..4).and_then(|head| head.try_into().ok()).unwrap_or_default();
-        let format = match magic {
+        let pcap = match magic {
             [0x0a, 0x0d, 0x0d, 0x0a] => {
                 return Err(TraceError::at(
                     "file header",
                     "this is pcapng; convert it: editcap -F pcap IN OUT",
                 ));
             }
-            [0xd4, 0xc3, 0xb2, 0xa1] => Format::Pcap(header(&mut from, false, false)?),
-            [0xa1, 0xb2, 0xc3, 0xd4] => Format::Pcap(header(&mut from, true, false)?),
-            [0x4d, 0x3c, 0xb2, 0xa1] => Format::Pcap(header(&mut from, false, true)?),
-            [0xa1, 0xb2, 0x3c, 0x4d] => Format::Pcap(header(&mut from, true, true)?),
-            _ => Format::Lines,
+            [0xd4, 0xc3, 0xb2, 0xa1] => Some(header(&mut from, false, false)?),
+            [0xa1, 0xb2, 0xc3, 0xd4] => Some(header(&mut from, true, false)?),
+            [0x4d, 0x3c, 0xb2, 0xa1] => Some(header(&mut from, false, true)?),
+            [0xa1, 0xb2, 0x3c, 0x4d] => Some(header(&mut from, true, true)?),
+            _ => None,
         };
-        Ok(Self { from, format, count: 0, first: None, last: 0, ended: false })
+        Ok(Self { from, pcap, count: 0, first: None, last: 0, ended: false })
     }
 
     fn read(&mut self) -> Result<Option<Arrival>, TraceError> {
-        let (place, got) = match self.format {
-            Format::Lines => ("line", self.line()?),
-            Format::Pcap(pcap) => ("packet", self.packet(pcap)?),
+        let (place, got) = match self.pcap {
+            None => ("line", self.line()?),
+            Some(pcap) => ("packet", self.packet(pcap)?),
         };
         let Some((at, bytes, flow)) = got else { return Ok(None) };
         let here = || format!("{place} {}", self.count);

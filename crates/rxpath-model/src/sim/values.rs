@@ -38,9 +38,8 @@ impl Values {
 
     /// Applies one `key=value`; the value is TOML, or the text itself.
     pub fn set(&mut self, text: &str) -> Result<(), ParameterError> {
-        let (name, value) = text.split_once('=').ok_or_else(|| {
-            bad(text, "has no value; write key=value, for example nic.ring=1024".into())
-        })?;
+        let missing = || bad(text, "has no value; write key=value, for example nic.ring=1024");
+        let (name, value) = text.split_once('=').ok_or_else(missing)?;
         self.insert(name.trim(), &as_toml(value.trim()))
     }
 
@@ -107,7 +106,7 @@ fn as_toml(text: &str) -> toml::Value {
 }
 
 /// What is wrong with the value of `key`, or that there is none.
-pub(crate) fn bad(key: &str, why: String) -> ParameterError {
+pub(crate) fn bad(key: &str, why: impl std::fmt::Display) -> ParameterError {
     ParameterError(format!("`{}` {why}", key.chars().take(80).collect::<String>()))
 }
 

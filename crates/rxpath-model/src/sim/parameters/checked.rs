@@ -3,7 +3,7 @@
 use super::{Law, Parameters, Release};
 use crate::kinds::socket_capacity::{capacity, estimated_truesize};
 use crate::sim::given::Values;
-use crate::sim::values::{self, ParameterError};
+use crate::sim::values::{ParameterError, bad};
 
 /// The most packets that one simulation may offer: about 20 minutes of computing.
 const MOST_PACKETS: f64 = 1e10;
@@ -52,95 +52,86 @@ impl Parameters {
     }
 
     fn check(&self) -> Result<(), ParameterError> {
-        let bad = |key: &str, why: String| Err(values::bad(key, why));
         if self.stall >= self.period && self.stall > 0 {
-            return bad(
+            return Err(bad(
                 "reader.period",
-                "must be longer than `reader.stall`: a reader that never runs reads nothing (time)"
-                    .into(),
-            );
+                "must be longer than `reader.stall`: a reader that never runs reads nothing (time)",
+            ));
         }
         if self.warmup >= self.duration {
-            return bad("warmup", "must be shorter than `duration` (time)".into());
+            return Err(bad("warmup", "must be shorter than `duration` (time)"));
         }
         if self.duration / self.sample > MOST_SAMPLES {
-            return bad(
+            return Err(bad(
                 "sample",
                 format!(
                     "gives more than {MOST_SAMPLES} samples in `duration`; make it longer (time)"
                 ),
-            );
+            ));
         }
         if self.nic_cpus.is_empty() || self.reader_cpus.is_empty() {
             let key = if self.nic_cpus.is_empty() { "nic.cpus" } else { "reader.cpus" };
-            return bad(key, "must name at least one CPU".into());
+            return Err(bad(key, "must name at least one CPU"));
         }
         if self.readers < self.sockets {
-            return bad(
+            return Err(bad(
                 "reader.threads",
                 format!(
                     "must be at least `socket.count` ({}): a socket that nobody reads only drops",
                     self.sockets
                 ),
-            );
+            ));
         }
         if self.rx_frames > 0 && self.rx_usecs == 0 && self.rx_frames > self.ring {
-            return bad(
+            return Err(bad(
                 "nic.rx_frames",
                 format!(
                     "must be at most `nic.ring` ({}) when no time limits it: no interrupt would ever be raised (packets)",
                     self.ring
                 ),
-            );
+            ));
         }
         if self.truesize.is_some_and(|truesize| truesize < self.size.max(1)) {
-            return bad(
-                "socket.truesize",
-                "must be at least `arrivals.size`: it contains the payload (bytes)".into(),
-            );
+            let why = "must be at least `arrivals.size`: it contains the payload (bytes)";
+            return Err(bad("socket.truesize", why));
         }
         self.check_rates()
     }
 
     fn check_rates(&self) -> Result<(), ParameterError> {
-        let bad = |key: &str, why: String| Err(values::bad(key, why));
         let seconds = self.duration as f64 / 1e9;
         let fastest = match &self.law {
             Law::Mmpp(states) => states.iter().map(|state| state.rate_pps).fold(0.0, f64::max),
             _ => self.rate,
         };
         if fastest * seconds > MOST_PACKETS {
-            return bad(
+            return Err(bad(
                 "duration",
                 format!(
                     "times the rate of {fastest} packets/s is more than {MOST_PACKETS:e} packets; shorten one"
                 ),
-            );
+            ));
         }
         if let Law::Tcp { window, .. } = self.law {
             let places = self.places();
             if window > places {
-                return bad(
+                return Err(bad(
                     "arrivals.window",
                     format!(
                         "holds {window} packets, and `socket.rcvbuf` only {places}: TCP never sends more than fits"
                     ),
-                );
+                ));
             }
             if self.flows != 1 || self.sockets != 1 {
-                return bad(
-                    "arrivals.kind",
-                    "`tcp` is one stream: `arrivals.flows` and `socket.count` must be 1".into(),
-                );
+                let why = "`tcp` is one stream: `arrivals.flows` and `socket.count` must be 1";
+                return Err(bad("arrivals.kind", why));
             }
         }
         // A machine whose steps all take no time would never let its clock run.
         let no_time = self.reader_packet_ns == 0 && self.call_ns == 0;
         if no_time && self.exponential_service {
-            return bad(
-                "reader.packet_ns",
-                "must be above 0 for an exponential service (time)".into(),
-            );
+            let why = "must be above 0 for an exponential service (time)";
+            return Err(bad("reader.packet_ns", why));
         }
         Ok(())
     }
