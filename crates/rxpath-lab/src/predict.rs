@@ -59,24 +59,17 @@ pub fn all(resolved: &Resolved, manifest: &Manifest, calibration: &Calibration) 
 
 /// The prediction of one variant from its parameters, or why there is none.
 pub fn predicted(variant: &Variant, trials: &[&Trial], made: Result<Values, String>) -> Prediction {
-    let name = variant.name.clone();
     let simulated = made.and_then(|values| figures(&values).map_err(|error| error.to_string()));
-    match simulated {
-        Ok(said) => {
-            let beside = |(name, predicted): (String, f64)| {
-                let measured = measured(&name, trials)?;
-                Some((name, Predicted { predicted, measured }))
-            };
-            // A polling reader is simulated as one that is woken: its losses are right, its delays are not.
-            let known = |name: &String| !naps(variant) || !name.starts_with("one_way_delay_");
-            let metrics =
-                said.into_iter().filter(|(name, _)| known(name)).filter_map(beside).into_map();
-            Prediction { variant: name, metrics, not_predicted: None }
-        }
-        Err(why) => {
-            Prediction { variant: name, metrics: BTreeMap::new(), not_predicted: Some(why) }
-        }
-    }
+    let not_predicted = simulated.as_ref().err().cloned();
+    let beside = |(name, predicted): (String, f64)| {
+        let measured = measured(&name, trials)?;
+        Some((name, Predicted { predicted, measured }))
+    };
+    // A polling reader is simulated as one that is woken: its losses are right, its delays are not.
+    let known = |name: &String| !naps(variant) || !name.starts_with("one_way_delay_");
+    let said = simulated.unwrap_or_default().into_iter().filter(|(name, _)| known(name));
+    let metrics = said.filter_map(beside).into_map();
+    Prediction { variant: variant.name.clone(), metrics, not_predicted }
 }
 
 /// Simulates and names the metrics as trials do.
@@ -128,6 +121,12 @@ pub fn measured(metric: &str, trials: &[&Trial]) -> Option<f64> {
     quantile::median(&trials.iter().filter_map(of).collect::<Vec<f64>>())
 }
 
+/// Median over trials of the offered rate.
+fn offered(trials: &[&Trial]) -> Option<f64> {
+    let all: Vec<f64> = trials.iter().map(|trial| trial.evidence.offered_pps).collect();
+    quantile::median(&all)
+}
+
 fn window_loss(evidence: &WindowEvidence) -> Option<f64> {
     (evidence.offered_pps > 0.0)
         .then(|| (1.0 - evidence.delivered_pps / evidence.offered_pps).max(0.0))
@@ -168,8 +167,7 @@ pub fn values(
     for (key, value) in TIMES {
         values.put(key, value).map_err(told)?;
     }
-    let offered: Vec<f64> = trials.iter().map(|trial| trial.evidence.offered_pps).collect();
-    let offered = quantile::median(&offered).unwrap_or(0.0);
+    let offered = offered(trials).unwrap_or(0.0);
     if !(1.0..MOST_PPS).contains(&offered) {
         return Err(format!("{offered:.0} datagrams/s were offered"));
     }
@@ -217,10 +215,8 @@ fn unknown(variant: &Variant) -> Result<(), String> {
         ),
         (lab.gro && !lab.threaded, "NAPI of the link runs where the sender's does"),
     ];
-    match reasons.iter().find(|(applies, _)| *applies) {
-        Some((_, why)) => Err((*why).to_owned()),
-        None => Ok(()),
-    }
+    let found = reasons.iter().find(|(applies, _)| *applies);
+    found.map_or(Ok(()), |(_, why)| Err((*why).to_owned()))
 }
 
 /// Waiting for a CPU from which on another task had the reader's CPU: a shorter wait is the normal wake-up.

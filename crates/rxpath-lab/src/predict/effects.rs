@@ -25,22 +25,16 @@ pub fn expected(plan: &Plan, base: &Values) -> Vec<Expected> {
 
 fn of(step: &PlanStep, base: &Values) -> Expected {
     let (before, after) = (sets(&step.set, &step.old), sets(&step.set, &step.new));
-    let figures = match (&before, &after) {
-        (Ok(before), Ok(after)) => both(base, before, after),
-        (Err(why), _) | (_, Err(why)) => Err(why.clone()),
-    };
+    let simulated = after.clone().unwrap_or_default();
+    let metrics = before.and_then(|before| both(base, &before, &after?));
     let rules = step.because.iter().filter_map(|id| rules::find(id));
-    let (metrics, not_predicted) = match figures {
-        Ok(metrics) => (metrics, None),
-        Err(why) => (Vec::new(), Some(why)),
-    };
     Expected {
         set: step.set.to_string(),
         catalogue: rules.map(rxpath_tune::Rule::effect).collect(),
         kind: "prediction",
-        simulated: after.unwrap_or_default(),
-        metrics,
-        not_predicted,
+        simulated,
+        not_predicted: metrics.as_ref().err().cloned(),
+        metrics: metrics.unwrap_or_default(),
     }
 }
 

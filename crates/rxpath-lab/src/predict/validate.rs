@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::fit::{Fitted, PREFIX};
-use super::{LOSS, STAGE_LOSS};
+use super::{LOSS, STAGE_LOSS, offered};
 use crate::predict;
 use crate::scenario::spec::Resolved;
 
@@ -184,23 +184,24 @@ fn losses(trials: &[&Trial]) -> Option<[f64; 3]> {
     Some([quantile::median(&all)?, least, most])
 }
 
-fn offered(trials: &[&Trial]) -> Option<f64> {
-    let all: Vec<f64> = trials.iter().map(|trial| trial.evidence.offered_pps).collect();
-    quantile::median(&all)
-}
-
 /// The baseline predictions, without a model.
 fn baselines(rows: &mut [ValidatedVariant]) {
     let goodput = |row: &ValidatedVariant| row.offered_pps * (1.0 - row.measured_loss[0]);
     let best = rows.iter().map(goodput).fold(0.0, f64::max);
-    let mut by_rate: Vec<(f64, f64)> =
-        rows.iter().map(|row| (row.offered_pps, row.measured_loss[0])).collect();
-    by_rate.sort_few_by(|a, b| a.0.total_cmp(&b.0));
+    let by_rate = by_rate(rows);
     for row in rows {
         row.best_goodput_loss = (1.0 - best / row.offered_pps.max(1.0)).max(0.0);
         let below = by_rate.iter().rev().find(|(rate, _)| *rate < row.offered_pps * 0.999);
         row.last_rate_loss = below.map_or(0.0, |(_, loss)| *loss);
     }
+}
+
+/// Rates with their losses, the lowest rate first.
+fn by_rate(rows: &[ValidatedVariant]) -> Vec<(f64, f64)> {
+    let mut all: Vec<(f64, f64)> =
+        rows.iter().map(|row| (row.offered_pps, row.measured_loss[0])).collect();
+    all.sort_few_by(|a, b| a.0.total_cmp(&b.0));
+    all
 }
 
 /// The rate at which the loss crosses the limit: measured between two rates, predicted by searching.
@@ -213,9 +214,7 @@ fn knee(
     if !scenario.name.ends_with("knee") {
         return None;
     }
-    let mut by_rate: Vec<(f64, f64)> =
-        rows.iter().map(|row| (row.offered_pps, row.measured_loss[0])).collect();
-    by_rate.sort_few_by(|a, b| a.0.total_cmp(&b.0));
+    let by_rate = by_rate(rows);
     let over = by_rate.iter().position(|(_, loss)| *loss > KNEE_LOSS).filter(|at| *at > 0)?;
     let ((low, loss_low), (high, loss_high)) = (by_rate[over - 1], by_rate[over]);
     let measured_pps = low + (high - low) * (KNEE_LOSS - loss_low) / (loss_high - loss_low);
