@@ -6,7 +6,7 @@ use rxpath_tune::plan::LeftOut;
 use super::candidates::{Available, Chosen};
 use super::catalogue::Entry;
 use crate::error::LabError;
-use crate::scenario::spec::{Search, SearchAxis};
+use crate::scenario::spec::Search;
 
 /// Every value of every axis that can be tried here.
 ///
@@ -19,11 +19,12 @@ pub fn candidates(
     let mut chosen = Chosen::default();
     for axis in &search.axes {
         for sets in &axis.values {
-            let entry = entry(axis, sets);
-            let name = entry.name.clone();
+            // Settings that only work together have the name of theirs.
+            let name = if let [only] = sets.as_slice() { only } else { &axis.name };
+            let entry = Entry::new(name, sets.as_slice(), &[]);
             match available(&entry)? {
                 Ok((sets, risk)) => chosen.candidates.push(Candidate {
-                    name,
+                    name: entry.name,
                     axis: (axis.values.len() > 1).then(|| axis.name.clone()),
                     sets,
                     because: vec!["[search] of the scenario".into()],
@@ -32,21 +33,12 @@ pub fn candidates(
                     risk,
                     repairs: false,
                 }),
-                Err(why) => chosen.left_out.push(LeftOut::new(name, why)),
+                Err(why) => chosen.left_out.push(LeftOut::new(entry.name, why)),
             }
         }
     }
     chosen.agree();
     Ok(chosen)
-}
-
-/// One value under the name of its setting; settings that only work together under theirs.
-fn entry(axis: &SearchAxis, sets: &[String]) -> Entry {
-    let name = match sets {
-        [only] => only.clone(),
-        _ => axis.name.clone(),
-    };
-    Entry::new(name, sets, &[])
 }
 
 #[cfg(test)]
@@ -55,6 +47,7 @@ mod tests {
     use rxpath_tune::plan::NoStep;
 
     use super::*;
+    use crate::scenario::spec::SearchAxis;
 
     #[test]
     fn values_of_one_setting_share_an_axis_and_what_cannot_be_tried_is_told() {

@@ -40,13 +40,6 @@ pub struct Chosen {
     pub left_out: Vec<LeftOut>,
 }
 
-/// A change with its reasons.
-struct Idea {
-    entry: Entry,
-    because: Vec<String>,
-    is_finding: bool,
-}
-
 impl CandidateSource<'_> {
     /// Chooses at most as many as the arrays take.
     ///
@@ -56,21 +49,16 @@ impl CandidateSource<'_> {
         let mut chosen = Chosen::default();
         let mut ideas = found(&self.advice);
         for entry in &self.entries {
-            match ideas.iter_mut().find(|idea| idea.entry.sets == entry.sets) {
-                Some(known) => known.entry.stages = entry.stages,
-                None => ideas.push(Idea {
-                    entry: entry.clone(),
-                    because: Vec::new(),
-                    is_finding: false,
-                }),
+            match ideas.iter_mut().find(|idea| idea.sets == entry.sets) {
+                Some(known) => known.stages = entry.stages,
+                None => ideas.push(entry.clone()),
             }
         }
-        ideas.retain(|idea| self.only.is_empty() || idea.entry.matches(self.only));
+        ideas.retain(|idea| self.only.is_empty() || idea.matches(self.only));
         for idea in ideas {
-            let name = idea.entry.name.clone();
-            match (self.available)(&idea.entry)? {
+            match (self.available)(&idea)? {
                 Ok((sets, risk)) => chosen.candidates.push(self.candidate(idea, sets, risk)),
-                Err(why) => chosen.left_out.push(LeftOut::new(name, why)),
+                Err(why) => chosen.left_out.push(LeftOut::new(idea.name, why)),
             }
         }
         chosen.candidates.sort_few_by(|a, b| b.prior.weight().total_cmp(&a.prior.weight()));
@@ -78,16 +66,20 @@ impl CandidateSource<'_> {
         Ok(chosen)
     }
 
-    fn candidate(&self, idea: Idea, sets: Vec<String>, risk: Risk) -> Candidate {
-        let acts = idea.entry.stages.contains(&self.stage);
-        let mut because = idea.because;
+    fn candidate(&self, idea: Entry, sets: Vec<String>, risk: Risk) -> Candidate {
+        let acts = idea.stages.contains(&self.stage);
+        let is_finding = self.advice.iter().any(|(rule, _)| *rule == idea.name);
+        let mut because = Vec::new();
+        if is_finding {
+            because.push(format!("finding {}", idea.name));
+        }
         if acts {
             because.push(format!("the limit is {}", self.stage.words()));
         }
-        if idea.entry.is_default {
+        if idea.is_default {
             because.push("the kernel's default".into());
         }
-        let repairs = idea.is_finding || idea.entry.is_default;
+        let repairs = is_finding || idea.is_default;
         let mut prior = match (acts, repairs) {
             (true, _) => Prior::STAGE,
             (_, true) => Prior::FINDING,
@@ -100,22 +92,17 @@ impl CandidateSource<'_> {
         if because.is_empty() {
             because.push("the catalogue".into());
         }
-        Candidate { name: idea.entry.name, axis: None, sets, because, prior, risk, repairs }
+        Candidate { name: idea.name, axis: None, sets, because, prior, risk, repairs }
     }
 }
 
 /// What the rules ask for; the changes of one rule are one candidate.
-fn found(advice: &Advice) -> Vec<Idea> {
+fn found(advice: &Advice) -> Vec<Entry> {
     let mut by_rule: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (rule, set) in advice {
         by_rule.entry(rule).or_default().push(set.clone());
     }
-    let idea = |(rule, sets): (&str, Vec<String>)| Idea {
-        entry: Entry::new(rule, sets, &[]),
-        because: vec![format!("finding {rule}")],
-        is_finding: true,
-    };
-    by_rule.into_iter().map(idea).collect()
+    by_rule.into_iter().map(|(rule, sets)| Entry::new(rule, sets, &[])).collect()
 }
 
 impl Chosen {
@@ -150,22 +137,15 @@ impl Chosen {
 
 /// Whether they give one key different values.
 fn contradict(a: &Candidate, b: &Candidate) -> bool {
-    let parts = |one: &Candidate| -> Vec<(String, String)> {
-        let pair =
-            |set: &String| set.split_once('=').map(|(key, value)| (key.into(), value.into()));
-        one.sets.iter().filter_map(pair).collect()
-    };
-    let of_a = parts(a);
-    parts(b).iter().any(|(key, value)| of_a.iter().any(|(own, other)| own == key && other != value))
+    let [a, mut b] = [a, b].map(|one| one.sets.iter().filter_map(|set| set.split_once('=')));
+    b.any(|(key, value)| a.clone().any(|(own, other)| own == key && other != value))
 }
 
 /// Side, name and value of a setting of `tune`; `None` for other keys.
 pub fn tuned_name(set: &str) -> Option<(PathSide, &str, &str)> {
     let (key, value) = set.split_once('=')?;
-    let receiver = key.strip_prefix("tune.receiver.").map(|name| (PathSide::Rx, name));
-    let (side, name) =
-        receiver.or(key.strip_prefix("tune.sender.").map(|name| (PathSide::Tx, name)))?;
-    Some((side, name, value))
+    let of = |prefix: &str, side| Some((side, key.strip_prefix(prefix)?, value));
+    of("tune.receiver.", PathSide::Rx).or_else(|| of("tune.sender.", PathSide::Tx))
 }
 
 #[cfg(test)]

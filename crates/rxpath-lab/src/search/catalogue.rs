@@ -92,11 +92,8 @@ const EARLY: &[Stage] = &[Stage::Softirq, Stage::SenderOrSoftirq];
 
 /// A veth end has NAPI with GRO on and all TSO of its peer off (`veth_skb_is_eligible_for_gro`).
 fn napi() -> Vec<String> {
-    let kinds = ["", "-ecn", "-mangleid", "6"];
-    let tso = kinds.map(|kind| {
-        let name = if kind == "6" { "tx-tcp6".to_owned() } else { format!("tx-tcp{kind}") };
-        sender(&format!("{{dev}}/features/{name}-segmentation=off"))
-    });
+    let tso = ["tx-tcp", "tx-tcp-ecn", "tx-tcp-mangleid", "tx-tcp6"]
+        .map(|name| sender(&format!("{{dev}}/features/{name}-segmentation=off")));
     [receiver("{dev}/features/rx-gro=on")].into_iter().chain(tso).collect()
 }
 
@@ -152,23 +149,20 @@ fn no_steering(device: &str, queues: &[RxQueue]) -> Option<Entry> {
 
 impl Seen<'_> {
     /// RPS: off where it shares the reader's CPU, on where one CPU does everything.
-    fn steering(&self) -> Vec<Entry> {
+    fn steering(&self) -> Option<Entry> {
         let (reader, load) = (&self.variant.serve.cpus().0, &self.variant.load.cpus().0);
         let now = &self.variant.lab.rps_cpus.0;
         let is_free = |cpu: &&u32| !reader.contains(cpu) && !load.contains(cpu);
         let free = self.cpus.iter().find(is_free);
-        let (name, mask) = match (now.is_empty(), free) {
-            (_, Some(cpu)) if !now.contains(cpu) => {
-                (format!("RPS to CPU {cpu}"), CpuList(vec![*cpu]))
-            }
-            (false, _) => ("no RPS".to_owned(), CpuList::default()),
-            (true, _) => match reader.first().filter(|cpu| !load.contains(cpu)) {
-                Some(cpu) => (format!("RPS to CPU {cpu}"), CpuList(vec![*cpu])),
-                None => return Vec::new(),
-            },
+        let target = match free {
+            Some(cpu) if !now.contains(cpu) => Some(*cpu),
+            _ if !now.is_empty() => None,
+            _ => Some(*reader.first().filter(|cpu| !load.contains(cpu))?),
         };
-        let is_default = mask.0.is_empty();
-        let mask = if is_default { "0".to_owned() } else { mask.to_mask() };
+        let (name, mask) = match target {
+            Some(cpu) => (format!("RPS to CPU {cpu}"), CpuList(vec![cpu]).to_mask()),
+            None => ("no RPS".to_owned(), "0".to_owned()),
+        };
         let stages = &[
             Stage::SenderOrSoftirq,
             Stage::Softirq,
@@ -187,7 +181,7 @@ impl Seen<'_> {
             let one = |queue| receiver(&format!("{{dev}}/queues/rx-{queue}/rps_cpus={mask}"));
             queues.map(one).collect()
         };
-        vec![Entry { is_default, ..Entry::new(name, sets, stages) }]
+        Some(Entry { is_default: target.is_none(), ..Entry::new(name, sets, stages) })
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use rxpath_core::Nanos;
 use rxpath_model::calibration::Calibration;
 use rxpath_record::manifest::Trial;
 use rxpath_record::metric::METRICS;
@@ -97,7 +96,9 @@ impl SearchSession<'_> {
         // The budget begins when the lab is free.
         let begun = Instant::now();
         let deadline = begun + asked.budget.as_duration();
-        let trial = self.start(steps, measure)?;
+        // The variant as it is.
+        let start = Variant { name: "diagnosis".into(), ..self.variant.clone() };
+        let trial = steps.trial(&start, 0, measure)?;
         // Numbers are from 0; a disturbed trial was repeated.
         let full = begun.elapsed() / (trial.trial + 1);
         let about = (&trial.metrics, self.name.as_str());
@@ -141,12 +142,6 @@ impl SearchSession<'_> {
         self.compare(steps, &found, (kept, &answer.trials))?;
         answer.found = Some(found);
         Ok(())
-    }
-
-    /// A trial of the variant as it is.
-    fn start(&self, steps: &mut Steps<'_, '_>, measure: Nanos) -> Result<Trial, LabError> {
-        let start = Variant { name: "diagnosis".into(), ..self.variant.clone() };
-        steps.trial(&start, 0, measure)
     }
 
     /// The variant with these keys set.

@@ -102,8 +102,7 @@ impl<'a> Host<'a> {
     /// If another program changed one of them since the start.
     pub fn steps(&self, base: &InitialSettings, sets: &[String]) -> Result<Vec<PlanStep>, Stop> {
         base.is_here()?;
-        let plan = self.plan(sets).map_err(Stop::NoSetting)?;
-        Ok(plan.steps)
+        Ok(self.plan(sets).map_err(Stop::NoSetting)?.steps)
     }
 
     /// The plan of these settings from the values that they have now.
