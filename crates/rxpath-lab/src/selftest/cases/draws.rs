@@ -36,15 +36,21 @@ pub(in crate::selftest) fn busy(
     (f64::from(percent) / 100.0 * 1e9 / f64::from(rate.unwrap_or(1)), settings)
 }
 
-/// A ruleset of one chain, in nft's language.
-fn table(family: &str, chain: &str) -> String {
+/// A ruleset of one chain that accepts what its rules leave, in nft's language.
+fn table(family: &str, hook: &str, rules: &str) -> String {
+    let chain = format!("type filter hook {hook} priority 0; policy accept; {rules}");
     format!("lab.nft_rx = '''\ntable {family} t {{\n chain in {{\n {chain}\n }}\n}}\n'''")
+}
+
+/// A rule that drops one of up to `most` datagrams.
+fn one_of_some(random: &mut ChaCha8Rng, most: u32) -> String {
+    let each = random.random_range(2..=most);
+    format!("udp dport 4321 numgen inc mod {each} 0 counter drop")
 }
 
 /// So many rules that never match, which each datagram passes.
 pub(in crate::selftest) fn in_the_way(count: u32) -> String {
-    let rules = rules(count);
-    table("inet", &format!("type filter hook input priority 0; policy accept; {rules}"))
+    table("inet", "input", &rules(count))
 }
 
 /// Ticks a second of the kernel that runs.
@@ -58,15 +64,13 @@ fn every(random: &mut ChaCha8Rng, sleep_ms: u32) -> String {
 }
 
 pub(super) fn filter(random: &mut ChaCha8Rng) -> Vec<String> {
-    let each = random.random_range(2..=9);
-    let rule = format!("udp dport 4321 numgen inc mod {each} 0 counter drop");
+    let rule = one_of_some(random, 9);
     let (family, hook) = match random.random_range(0..3) {
         0 => ("netdev", "ingress device \"veth\""),
         1 => ("inet", "prerouting"),
         _ => ("inet", "input"),
     };
-    let chain = format!("type filter hook {hook} priority 0; policy accept; {rule}");
-    vec![table(family, &chain)]
+    vec![table(family, hook, &rule)]
 }
 
 pub(super) fn no_listener(random: &mut ChaCha8Rng) -> Vec<String> {
@@ -107,20 +111,16 @@ pub(super) fn near_stall(random: &mut ChaCha8Rng) -> Vec<String> {
 }
 
 pub(super) fn two_limits(random: &mut ChaCha8Rng) -> Vec<String> {
-    let each = random.random_range(2..=6);
-    let rule = format!("udp dport 4321 numgen inc mod {each} 0 counter drop");
-    let chain = format!("type filter hook input priority 0; policy accept; {rule}");
-    vec![table("inet", &chain)]
+    vec![table("inet", "input", &one_of_some(random, 6))]
 }
 
 /// The table takes a part of the flows and no more.
 pub(super) fn conntrack_full(random: &mut ChaCha8Rng) -> Vec<String> {
     let flows: u32 = random.random_range(64..=512);
-    let chain =
-        "type filter hook prerouting priority 0; policy accept; ct state new counter accept";
+    let rules = table("inet", "prerouting", "ct state new counter accept");
     let room = format!("lab.conntrack_room = {{0..{}}}", flows / 2);
     let flows = format!("load.unconnected = true; load.flows = {flows}");
-    [vec![table("inet", chain)], drawn(random, &[&room, &flows])].concat()
+    [vec![rules], drawn(random, &[&room, &flows])].concat()
 }
 
 /// A burst each tick, from the tick on and over before the next one: no tick sees what it takes.
