@@ -51,8 +51,10 @@ pub struct Binary {
 /// The files that can be sent.
 #[derive(Debug)]
 pub struct Binaries {
-    own: PathBuf,
-    build: String,
+    /// The file of this program.
+    pub own: PathBuf,
+    /// The build id of this program and of all that is sent.
+    pub build: String,
     folders: Vec<PathBuf>,
     /// By architecture, once it is known.
     chosen: Mutex<BTreeMap<String, Binary>>,
@@ -83,16 +85,6 @@ impl Binaries {
         Ok(Self { own, build: build.to_owned(), folders, chosen: Mutex::new(chosen) })
     }
 
-    /// The build id of this program and of all that is sent.
-    pub fn build(&self) -> &str {
-        &self.build
-    }
-
-    /// The file of this program.
-    pub fn own(&self) -> &Path {
-        &self.own
-    }
-
     /// The file for hosts of an architecture: one that was given, else `rxpath-ARCH` in the directory of this program or
     /// among the installed ones, else this program. `note` gets a line for each file that is passed over.
     ///
@@ -105,8 +97,7 @@ impl Binaries {
             return Ok(binary.clone());
         }
         let mut unfit = Vec::new();
-        let binary = self.built_for(arch, &mut unfit).map_or_else(|| self.this(arch), Ok);
-        match binary {
+        match self.built_for(arch, &mut unfit).map_or_else(|| self.this(arch), Ok) {
             Ok(binary) => {
                 for why in unfit {
                     note(&format!("{why}; it is not sent"));

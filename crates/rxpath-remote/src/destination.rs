@@ -1,7 +1,5 @@
 //! Words of the user that end up on a command line: an ssh destination and a directory.
 
-use std::str::FromStr;
-
 use serde::Deserialize;
 
 /// A word that ssh takes: an alias of its configuration, `user@host`, `ssh://user@host:port`.
@@ -16,12 +14,12 @@ impl Destination {
     }
 }
 
-impl FromStr for Destination {
-    type Err = String;
+impl TryFrom<String> for Destination {
+    type Error = String;
 
     /// Refuses what ssh or a shell could take for something else. `ssh -- DEST` protects from options alone; ssh hands
     /// `%h` and `%r` to shells of `ProxyCommand` and `Match exec`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, String> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "._-@:/[]%+".contains(c);
         if text.is_empty() || text.starts_with('-') || !text.chars().all(allowed) {
             return Err(format!(
@@ -29,15 +27,7 @@ impl FromStr for Destination {
                 text.escape_debug()
             ));
         }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl TryFrom<String> for Destination {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
+        Ok(Self(text))
     }
 }
 
@@ -53,10 +43,10 @@ impl Directory {
     }
 }
 
-impl FromStr for Directory {
-    type Err = String;
+impl TryFrom<String> for Directory {
+    type Error = String;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, String> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "._/+-".contains(c);
         let climbs = text.split('/').any(|part| part == "..");
         if !text.starts_with('/') || climbs || !text.chars().all(allowed) {
@@ -71,14 +61,6 @@ impl FromStr for Directory {
     }
 }
 
-impl TryFrom<String> for Directory {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,7 +70,7 @@ mod tests {
         let all =
             ["gen1", "me@gen1.lab", "ssh://me@gen1.lab:2222", "2001:db8::1", "me@[fe80::1%eth0]"];
         for text in all {
-            assert_eq!(text.parse::<Destination>().unwrap().as_str(), text);
+            assert_eq!(Destination::try_from(text.to_owned()).unwrap().as_str(), text);
         }
     }
 
@@ -120,17 +102,17 @@ mod tests {
             "a,b",
         ];
         for text in all {
-            assert!(text.parse::<Destination>().is_err(), "{text:?}");
+            assert!(Destination::try_from(text.to_owned()).is_err(), "{text:?}");
         }
         let all = [
             "", "relative", "/a b", "/a;b", "/$HOME", "/a/../b", "/a'b", "/a\nb", "~/x", "/a*",
             "-x",
         ];
         for text in all {
-            assert!(text.parse::<Directory>().is_err(), "{text:?}");
+            assert!(Directory::try_from(text.to_owned()).is_err(), "{text:?}");
         }
         for (text, path) in [("/opt/scratch/", "/opt/scratch"), ("/", "/"), ("//", "/")] {
-            assert_eq!(text.parse::<Directory>().unwrap().as_str(), path);
+            assert_eq!(Directory::try_from(text.to_owned()).unwrap().as_str(), path);
         }
     }
 }

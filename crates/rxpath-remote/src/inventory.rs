@@ -68,7 +68,7 @@ impl TryFrom<String> for Reach {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        if text == LOCAL { Ok(Self::Local) } else { text.parse().map(Self::Ssh) }
+        if text == LOCAL { Ok(Self::Local) } else { Destination::try_from(text).map(Self::Ssh) }
     }
 }
 

@@ -27,7 +27,8 @@ pub fn hash_of(path: &Path) -> io::Result<String> {
 #[derive(Debug)]
 pub struct Shipment {
     file: File,
-    bytes: u64,
+    /// Its size. **Unit** bytes.
+    pub bytes: u64,
     hash: String,
 }
 
@@ -41,11 +42,6 @@ impl Shipment {
         let (bytes, file) =
             opened.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         Ok(Self { file, bytes, hash: hash.to_owned() })
-    }
-
-    /// Its size. **Unit** bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// The line that offers it to a host that needs a program.

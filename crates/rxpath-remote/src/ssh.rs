@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn ssh_itself_ends_no_silent_endpoint() {
         let words = StartWords { hash: "5e", dir: None, as_root: false, netns: None, build: "b" };
-        let endpoint = start(&"sut.lab".parse().unwrap(), &words);
+        let endpoint = start(&Destination::try_from("sut.lab".to_owned()).unwrap(), &words);
         let has = |option: &str| endpoint.get_args().any(|word| word == option);
         assert!(has("ServerAliveInterval=0") && has("BatchMode=yes"));
     }
@@ -110,7 +110,7 @@ mod tests {
     }
     #[test]
     fn a_session_forwards_nothing_and_the_rest_is_the_user_s_configuration() {
-        let destination = "sut.lab".parse().unwrap();
+        let destination = Destination::try_from("sut.lab".to_owned()).unwrap();
         let words = StartWords { hash: "5e", dir: None, as_root: false, netns: None, build: "b" };
         let command = start(&destination, &words);
         let args: Vec<&str> = command.get_args().filter_map(|word| word.to_str()).collect();

@@ -163,7 +163,7 @@ fn doctor(entry: &HostEntry, as_root: bool) -> String {
 }
 
 fn local(alias: &str, entry: &HostEntry, binaries: &Binaries) -> Result<Client, LabError> {
-    let mut command = Command::new(binaries.own());
+    let mut command = Command::new(&binaries.own);
     command.arg("endpoint");
     if let Some(netns) = &entry.netns {
         command.args(["--netns", netns]);
@@ -185,7 +185,7 @@ fn over_ssh(
 ) -> Result<Client, LabError> {
     let dir = entry.dir.as_ref();
     let start = |hash: &str| {
-        let (as_root, netns, build) = (root.is_some(), entry.netns.as_deref(), binaries.build());
+        let (as_root, netns, build) = (root.is_some(), entry.netns.as_deref(), &binaries.build);
         ssh::start(destination, &StartWords { hash, dir, as_root, netns, build })
     };
     // Most hosts are like this one. Another one says what it is, and then it gets what is for it.
@@ -220,14 +220,21 @@ fn over_ssh(
     }
 }
 
-/// The binary for hosts of an architecture.
+/// The binary for hosts of an architecture; or what to do where there is none.
 fn found(
     alias: &str,
     arch: &str,
     binaries: &Binaries,
     note: &mut dyn FnMut(&str),
 ) -> Result<Binary, LabError> {
-    binaries.of(arch, note).map_err(|why| no_build(alias, arch, &why))
+    binaries.of(arch, note).map_err(|why| {
+        let hint = if ARCHITECTURES.contains(&arch) {
+            format!("make static on a machine that is {arch}, and --binary {arch}=FILE here")
+        } else {
+            format!("rxpath runs on {}", ARCHITECTURES.join(" and "))
+        };
+        cannot(format!("{alias} is {arch}, and {why}"), hint)
+    })
 }
 
 /// The binary for a host, and what is said when it is sent there: which, how large it is, and how much of it was sent.
@@ -247,15 +254,15 @@ impl Supply for HostSupply<'_> {
         let Binary { path, hash, .. } = &self.binary;
         let shipment =
             Shipment::of(path, hash).map_err(|why| cannot(format!("{}: {why}", self.alias), ""))?;
-        self.bytes = shipment.bytes();
+        self.bytes = shipment.bytes;
         Ok(Some(shipment))
     }
 
     fn begins(&mut self, printed: &str) {
-        if let Some(other) = ssh::passed_over(printed, self.binaries.build()) {
+        if let Some(other) = ssh::passed_over(printed, &self.binaries.build) {
             (self.note)(&format!("{}: {other}; a copy of this one is used", self.alias));
         }
-        let is_own = self.binary.path == self.binaries.own();
+        let is_own = self.binary.path == self.binaries.own;
         let other = (!is_own).then_some(self.binary.path.as_path());
         (self.note)(&sending(self.alias, other, self.bytes));
     }
@@ -295,16 +302,6 @@ fn without_ssh(alias: &str, error: LabError) -> LabError {
         ),
         other => other,
     }
-}
-
-/// A host for whose architecture there is no build.
-fn no_build(alias: &str, arch: &str, why: &str) -> LabError {
-    let hint = if ARCHITECTURES.contains(&arch) {
-        format!("make static on a machine that is {arch}, and --binary {arch}=FILE here")
-    } else {
-        format!("rxpath runs on {}", ARCHITECTURES.join(" and "))
-    };
-    cannot(format!("{alias} is {arch}, and {why}"), hint)
 }
 
 fn refused(refusal: HostRefusal) -> LabError {

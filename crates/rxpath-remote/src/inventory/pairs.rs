@@ -55,7 +55,7 @@ pub(super) fn fault(inventory: &Inventory) -> Option<(String, String)> {
     let ChosenPairs::These(pairs) = &inventory.network.pairs else { return None };
     let told = |(wrong, right): (String, String)| (format!("{KEY}: {wrong}"), right);
     let of_pair = |(at, pair): (usize, &[String; 2])| fault_of_pair(inventory, pair, &pairs[..at]);
-    pairs.iter().enumerate().find_map(of_pair).or_else(|| unpaired(inventory)).map(told)
+    pairs.iter().enumerate().find_map(of_pair).or_else(|| unpaired(inventory, pairs)).map(told)
 }
 
 /// What is wrong with a pair behind others.
@@ -83,16 +83,14 @@ fn fault_of_pair(
 }
 
 /// A host that is in no pair.
-fn unpaired(inventory: &Inventory) -> Option<(String, String)> {
-    let ChosenPairs::These(pairs) = &inventory.network.pairs else { return None };
-    let is_in_none = |alias: &&String| !pairs.iter().flatten().any(|name| name == *alias);
-    let alias = inventory.hosts.keys().find(is_in_none)?;
-    let role = inventory.hosts.get(alias)?.role;
-    let pair = match role {
+fn unpaired(inventory: &Inventory, pairs: &[[String; 2]]) -> Option<(String, String)> {
+    let mut hosts = inventory.hosts.iter();
+    let (alias, host) = hosts.find(|(alias, _)| !pairs.as_flattened().contains(alias))?;
+    let pair = match host.role {
         Role::Sender => format!("[\"{alias}\", \"RECEIVER\"]"),
         Role::Receiver => format!("[\"SENDER\", \"{alias}\"]"),
     };
-    let wrong = format!("the {} {alias} is in no pair", role.word());
+    let wrong = format!("the {} {alias} is in no pair", host.role.word());
     Some((wrong, format!("add {pair}, or take {alias} out of the inventory")))
 }
 
