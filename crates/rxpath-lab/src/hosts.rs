@@ -35,7 +35,7 @@ use rxpath_host::read::environment::EnvironmentFacts;
 use rxpath_host::read::nic::losses::CardCounters;
 use rxpath_load::udp::load::options::Engine as SendEngine;
 use rxpath_record::manifest::HostPart;
-use rxpath_remote::inventory::{HostEntry, Network};
+use rxpath_remote::inventory::HostEntry;
 use rxpath_remote::{Binaries, Inventory, Role};
 
 pub use self::connect::{client, each_at_once};
@@ -171,10 +171,6 @@ impl Hosts {
 
     /// What the run directory keeps of them.
     pub fn record(&self) -> BTreeMap<String, HostPart> {
-        let clock = |host: &ConnectedHost| {
-            let first = self.all().position(|other| host.has_clock_of(other));
-            first.map(|first| first as u32)
-        };
         let part = |host: &ConnectedHost, side: PathSide| HostPart {
             side,
             device: host.device.name.clone(),
@@ -189,7 +185,7 @@ impl Hosts {
             device_mbps: host.wire_speed().and_then(|speed| speed.mbps),
             hops_at_most: Some(self.hops),
             ntp: host.ntp(),
-            clock: clock(host),
+            clock: self.all().position(|it| host.has_clock_of(it)).map(|first| first as u32),
             drift: None,
             control_path: host.control(),
             path_clocks: BTreeMap::new(),
@@ -315,12 +311,11 @@ impl Hosts {
 
     /// For each receiver the alias of each sender, where the two are different machines.
     pub fn apart(&self) -> Vec<Vec<Option<String>>> {
-        let named = |sender: &ConnectedHost, receiver: &ConnectedHost| {
-            let is_apart = sender.machine != receiver.machine;
-            is_apart.then(|| sender.client.alias().to_owned())
-        };
         let of = |receiver: &ConnectedHost| -> Vec<Option<String>> {
-            self.senders.iter().map(|sender| named(sender, receiver)).collect()
+            let named = |sender: &ConnectedHost| {
+                (sender.machine != receiver.machine).then(|| sender.client.alias().to_owned())
+            };
+            self.senders.iter().map(named).collect()
         };
         self.receivers.iter().map(of).collect()
     }
@@ -381,11 +376,6 @@ fn check_counts(inventory: &Inventory) -> Result<(), LabError> {
         ));
     }
     Ok(())
-}
-
-/// Whether routers may lie between the hosts.
-fn may_be_routed(network: &Network) -> bool {
-    network.hops > 1
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use rxpath_remote::inventory::{HostEntry, Network};
 
+use super::ConnectedHost;
 use super::devices::{listed, up};
-use super::{ConnectedHost, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::route::RouteFacts;
 use crate::endpoint::wire::{DeviceFacts, HostAsk};
@@ -174,7 +174,7 @@ fn way(
     if let Some(wanted) = sender.entry.dev.as_ref().filter(|wanted| **wanted != there.device) {
         return Err(format!("{alias} would send by {}, not by {wanted}", there.device));
     }
-    if there.via_gateway && !may_be_routed(network) {
+    if there.via_gateway && network.hops < 2 {
         return Err(format!(
             "{alias} would send to a router, and network.hops is {}",
             network.hops

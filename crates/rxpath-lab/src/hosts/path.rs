@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use rxpath_remote::Inventory;
 use rxpath_remote::inventory::{HostEntry, Network};
 
+use super::ConnectedHost;
 use super::chosen::{self, PathEnd};
 use super::devices::{listed, up};
 use super::fault::{HostFault, noted};
-use super::{ConnectedHost, may_be_routed};
 use crate::endpoint::client::PROMPT;
 use crate::endpoint::route::RouteFacts;
 use crate::endpoint::wire::{DeviceFacts, Hello, HostAsk};
@@ -190,7 +190,7 @@ fn sending(
             ),
         ));
     }
-    if route.via_gateway && !may_be_routed(network) {
+    if route.via_gateway && network.hops < 2 {
         return Err(cannot(
             format!("{alias} -> {other} takes a router, and network.hops is {}", network.hops),
             "only in a network that is yours: network.hops = 2 or more",

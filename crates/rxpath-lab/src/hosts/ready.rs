@@ -61,9 +61,9 @@ fn ready(
     let sends = |host: &ConnectedHost| host.entry.role == Role::Sender;
     let (senders, receivers) = connected.into_iter().partition(sends);
     let sides = path::between(senders, receivers, inventory, faults)?;
-    let sides = sides.map(|hosts| with_cards(hosts, faults));
+    let sides = sides.map(|hosts| asked(hosts, ask_card, faults));
     // One right after the other: one host may have waited for its copy of the program, and clocks drift.
-    let [senders, receivers] = sides.map(|hosts| with_clocks(hosts, faults));
+    let [senders, receivers] = sides.map(|hosts| asked(hosts, compare_clock, faults));
     // Who sends to whom is known once all faults are.
     let pairs = HostPairs::of(senders.len(), receivers.len(), |sender, receiver| {
         let [from, to] = [&senders[sender], &receivers[receiver]].map(|host| host.client.alias());
@@ -84,26 +84,27 @@ fn ready(
     })
 }
 
-/// Asks each host what its device counts and how fast it runs.
-fn with_cards(hosts: Vec<ConnectedHost>, faults: &mut Vec<HostFault>) -> Vec<ConnectedHost> {
+/// The hosts with what they answer; those with a fault are left out.
+fn asked(
+    hosts: Vec<ConnectedHost>,
+    ask: fn(&mut ConnectedHost) -> Result<(), LabError>,
+    faults: &mut Vec<HostFault>,
+) -> Vec<ConnectedHost> {
     let mut known = Vec::new();
     for mut host in hosts {
-        let asked = ask_card(&mut host);
-        known.extend(noted(host.client.alias(), asked, faults).map(|()| host));
+        let answer = ask(&mut host);
+        known.extend(noted(host.client.alias(), answer, faults).map(|()| host));
     }
     known
 }
 
-/// Compares the clock of each host with that of this process.
-fn with_clocks(hosts: Vec<ConnectedHost>, faults: &mut Vec<HostFault>) -> Vec<ConnectedHost> {
-    let mut known = Vec::new();
-    for host in hosts {
-        let compared = noted(host.client.alias(), host.client.clock(), faults);
-        known.extend(compared.map(|clock| ConnectedHost { clock, ..host }));
-    }
-    known
+/// Compares the clock of a host with that of this process.
+fn compare_clock(host: &mut ConnectedHost) -> Result<(), LabError> {
+    host.clock = host.client.clock()?;
+    Ok(())
 }
 
+/// Asks a host what its device counts and how fast it runs.
 fn ask_card(host: &mut ConnectedHost) -> Result<(), LabError> {
     let (device, driver) = (host.device.name.clone(), host.device.driver.clone());
     host.card = host.client.ask(HostAsk::Card { device, driver }, PROMPT)?;

@@ -158,12 +158,6 @@ impl<'a> HostsTestbed<'a> {
         if is_set { Vec::new() } else { host.speeds.clone() }
     }
 
-    /// The receivers with their clocks.
-    fn receivers(&self) -> impl Iterator<Item = (&ConnectedHost, HostClock)> {
-        let of_side = self.seats().filter(|(_, seat, _)| seat.side == PathSide::Rx);
-        of_side.map(|(host, _, clock)| (host, clock))
-    }
-
     /// The senders' clocks of the pairs that have the host of a seat.
     fn lines_of(&self, seat: Seat) -> impl Iterator<Item = &SenderClock> {
         let is_its = move |(sender, receiver): (usize, usize)| {
@@ -289,14 +283,19 @@ impl Testbed for HostsTestbed<'_> {
         self.hosts.receivers.iter().map(ask).collect()
     }
 
-    fn arm(&self, load_until_ns: Option<u64>) -> Result<(), LabError> {
-        let known = self.expect_load(load_until_ns)?;
+    fn arm(&self, until_ns: Option<u64>) -> Result<(), LabError> {
+        let known = self.seats().map(|(host, _, clock)| host.client.expect_load(until_ns, clock));
+        let known = known.collect::<Result<Vec<PendingAnswer>, _>>()?;
         self.all::<Value>(|_| HostAsk::Pace, PROMPT)?;
         known.into_iter().try_for_each(|answer| answer.wait::<Value>(PROMPT).map(drop))
     }
 
     fn disarm(&self) -> Result<(), LabError> {
-        self.expect_no_load()
+        // One that is lost keeps no other from it. Nobody waits for an answer: at the next request the lease has begun again
+        // anyway.
+        let told = self.seats().map(|(host, _, clock)| host.client.expect_load(None, clock));
+        let told: Vec<_> = told.collect();
+        told.into_iter().try_for_each(|told| told.map(drop))
     }
 
     fn start_lead(&self) -> Duration {
@@ -368,7 +367,7 @@ impl Testbed for HostsTestbed<'_> {
         variant: &Variant,
         calibration: Option<&IrqCalibration>,
     ) -> Result<Box<dyn Observing>, LabError> {
-        let clock = self.receivers().next().map(|(_, clock)| clock).unwrap_or_default();
+        let (_, clock) = self.at(PathSide::Rx.into())?;
         RemoteObservers::start(self.hosts, clock, variant, calibration)
     }
 
@@ -401,7 +400,7 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn changes(&self) -> &[Change] {
-        self.settings.changes()
+        &self.settings.changes
     }
 
     fn restore(&self) -> Result<(), LabError> {

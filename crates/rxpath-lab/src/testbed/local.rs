@@ -28,7 +28,6 @@ const DEVICE: &str = "lo";
 /// The testbed.
 pub struct LocalTestbed {
     addresses: Vec<IpAddr>,
-    v6: bool,
     reader: RefCell<Reader>,
     route: RefCell<Netlink>,
 }
@@ -55,7 +54,6 @@ impl LocalTestbed {
         };
         Ok(Self {
             addresses,
-            v6: lab.ipv6,
             reader: RefCell::new(Reader::all(&Root::host()).with_energy(&Root::host())),
             route: RefCell::new(Netlink::route()?),
         })
@@ -130,7 +128,7 @@ impl Testbed for LocalTestbed {
         PathFacts {
             tx_device: Some(DEVICE.into()),
             rx_device: Some(DEVICE.into()),
-            v6: self.v6,
+            v6: self.addresses.first().is_some_and(IpAddr::is_ipv6),
             link: Link::Loopback,
             ..PathFacts::default()
         }

@@ -62,15 +62,10 @@ pub struct NetnsTestbed {
     lab: Lab,
     addresses: Vec<IpAddr>,
     changes: Vec<Change>,
-    readers: RefCell<Readers>,
+    /// What counts on each side, and on the machine.
+    readers: RefCell<[(PathSide, Reader); 3]>,
     droppers: [Droppers; 2],
     napi_threads: BTreeSet<i32>,
-}
-
-struct Readers {
-    tx: Reader,
-    rx: Reader,
-    machine: Reader,
 }
 
 impl NetnsTestbed {
@@ -107,24 +102,18 @@ impl NetnsTestbed {
             }
             tuned::observe(&mut lab, &tx, &rx)?;
         }
-        let lab = &lab;
-        let droppers = filters::load(&tx, &rx, lab)?;
+        let droppers = filters::load(&tx, &rx, &lab)?;
         if let Some(room) = lab.conntrack_room {
             filters::fill_connections(&rx, room)?;
         }
         let reader = |ns: &Namespace| ns.run(|inside| Reader::protocols(&inside.root()));
-        let readers =
-            Readers { tx: reader(&tx)?, rx: reader(&rx)?, machine: Reader::machine(&Root::host()) };
-        Ok(Self {
-            tx,
-            rx,
-            lab: lab.clone(),
-            addresses,
-            changes: settings.changes,
-            readers: RefCell::new(readers),
-            droppers,
-            napi_threads,
-        })
+        let readers = RefCell::new([
+            (PathSide::Tx, reader(&tx)?),
+            (PathSide::Rx, reader(&rx)?),
+            (PathSide::Machine, Reader::machine(&Root::host())),
+        ]);
+        let changes = settings.changes;
+        Ok(Self { tx, rx, lab, addresses, changes, readers, droppers, napi_threads })
     }
 
     /// The namespace of one side.
@@ -195,12 +184,6 @@ fn put(
     into.put(format!("{side}/{what}"), read.map(|counters| counters.into_iter().map(named)));
 }
 
-fn put_files(into: &mut Snapshot, side: PathSide, reader: &mut Reader) {
-    let read = reader.read();
-    put(into, side, "", Ok(read.values));
-    into.gaps.extend(read.gaps.into_iter().map(|(source, why)| (format!("{side}/{source}"), why)));
-}
-
 impl Testbed for NetnsTestbed {
     fn addresses(&self) -> &[IpAddr] {
         &self.addresses
@@ -208,10 +191,12 @@ impl Testbed for NetnsTestbed {
 
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        let mut readers = self.readers.borrow_mut();
-        put_files(&mut snapshot, PathSide::Tx, &mut readers.tx);
-        put_files(&mut snapshot, PathSide::Rx, &mut readers.rx);
-        put_files(&mut snapshot, PathSide::Machine, &mut readers.machine);
+        for (side, reader) in self.readers.borrow_mut().iter_mut() {
+            let read = reader.read();
+            put(&mut snapshot, *side, "", Ok(read.values));
+            let gaps = read.gaps.into_iter();
+            snapshot.gaps.extend(gaps.map(|(source, why)| (format!("{side}/{source}"), why)));
+        }
         put(&mut snapshot, PathSide::Tx, "link", self.tx.counters());
         put(&mut snapshot, PathSide::Rx, "link", self.rx.counters());
         if self.lab.nft_tx.is_some() {

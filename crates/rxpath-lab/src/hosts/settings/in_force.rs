@@ -42,7 +42,8 @@ struct Held {
 
 /// The settings of all hosts for a trial.
 pub struct TrialSettings {
-    changes: Vec<Change>,
+    /// What was changed.
+    pub changes: Vec<Change>,
     /// Aliases of the hosts whose link was set.
     set_links: Vec<String>,
 }
@@ -60,11 +61,6 @@ impl TrialSettings {
             changes: held.iter().flat_map(of_host).collect(),
             set_links: set_links.map(|one| one.client.alias().to_owned()).collect(),
         }
-    }
-
-    /// What was changed.
-    pub fn changes(&self) -> &[Change] {
-        &self.changes
     }
 
     /// Whether speed, duplex or modes of a host's link are among it.

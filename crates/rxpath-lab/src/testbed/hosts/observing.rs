@@ -43,21 +43,19 @@ impl RemoteObservers {
         if wanted.observers().is_empty() {
             return Ok(Box::new(Observers::default()));
         }
-        let seeing = if hosts.share_a_clock { 1 } else { hosts.receivers.len() };
+        let all = hosts.receivers.as_slice();
+        let seeing = if hosts.share_a_clock { &all[..1] } else { all };
         let of_sender = hosts.of_sender(wanted);
         let senders = hosts.senders.iter().filter(|_| of_sender.is_some());
         // Ended by its drop from now on.
         let started = Self {
-            receivers: hosts.receivers[..seeing]
-                .iter()
-                .map(|receiver| Arc::clone(&receiver.client))
-                .collect(),
+            receivers: seeing.iter().map(|receiver| Arc::clone(&receiver.client)).collect(),
             clock,
             senders: senders.map(|sender| Arc::clone(&sender.client)).collect(),
             window: None,
             is_over: false,
         };
-        for receiver in &hosts.receivers[..seeing] {
+        for receiver in seeing {
             let start = ObserveStart {
                 observe: wanted.clone(),
                 background: variant.background.clone(),

@@ -6,8 +6,6 @@ use std::time::Duration;
 use rxpath_record::hosts::HostStart;
 
 use super::HostsTestbed;
-use crate::endpoint::client::PendingAnswer;
-use crate::error::LabError;
 use crate::trial::peer::Began;
 
 /// The least time from an order to its instant.
@@ -48,22 +46,6 @@ impl Starts {
 }
 
 impl HostsTestbed<'_> {
-    /// Tells all hosts when the load is over at the latest; none: it is over.
-    pub(super) fn expect_load(
-        &self,
-        until_ns: Option<u64>,
-    ) -> Result<Vec<PendingAnswer>, LabError> {
-        self.seats().map(|(host, _, clock)| host.client.expect_load(until_ns, clock)).collect()
-    }
-
-    /// Tells all hosts that it is over. Nobody waits for an answer: at the next request the lease has begun again anyway.
-    pub(super) fn expect_no_load(&self) -> Result<(), LabError> {
-        // One that is lost keeps no other from it.
-        let told = self.seats().map(|(host, _, clock)| host.client.expect_load(None, clock));
-        let told: Vec<_> = told.collect();
-        told.into_iter().try_for_each(|told| told.map(drop))
-    }
-
     /// The least time from orders to their instant: they go out one after the other.
     pub(super) fn lead(&self, orders: usize) -> Duration {
         let round_trip_ns = self.clocks.iter().map(|clock| clock.round_trip_ns).max().unwrap_or(0);
