@@ -9,47 +9,18 @@ mod regex;
 mod wrk;
 
 use std::collections::BTreeMap;
-
-use thiserror::Error;
+use std::fmt::Display;
 
 use crate::scenario::spec::Parser;
 
 /// Metrics by name, in the units of their names.
 pub type Metrics = BTreeMap<String, f64>;
 
-/// Output that does not hold the numbers it was to hold.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum OutputError {
-    /// The program reported a failure of its own.
-    #[error("{program} failed: {message}")]
-    Failed {
-        /// The program.
-        program: &'static str,
-        /// Its message.
-        message: String,
-    },
-    /// The output is not of the parser's form.
-    #[error("the output is not what the {parser} parser reads: {why}; it begins with `{start}`")]
-    Form {
-        /// The parser.
-        parser: &'static str,
-        /// What was expected and not found.
-        why: String,
-        /// The first characters of the output.
-        start: String,
-    },
-    /// A metric is missing or no number.
-    #[error("metric `{metric}`: {why}")]
-    Metric {
-        /// The metric.
-        metric: String,
-        /// What was found instead.
-        why: String,
-    },
-}
-
 /// Reads the output of a program. `Parser::None` reads nothing.
-pub fn read(parser: &Parser, text: &str) -> Result<Metrics, OutputError> {
+///
+/// # Errors
+/// In words what the program failed with, or which numbers its output does not hold.
+pub fn read(parser: &Parser, text: &str) -> Result<Metrics, String> {
     match parser {
         Parser::Iperf3 => iperf3::read(text),
         Parser::Wrk => wrk::read(text),
@@ -70,9 +41,16 @@ pub fn metric_names(parser: &Parser) -> Vec<String> {
     }
 }
 
-fn form(parser: &'static str, why: impl Into<String>, text: &str) -> OutputError {
+/// Output that is not of the parser's form, with its first characters.
+fn form(parser: &str, why: impl Display, text: &str) -> String {
     let line = text.trim_start().lines().next().unwrap_or_default();
-    OutputError::Form { parser, why: why.into(), start: line.chars().take(60).collect() }
+    let start: String = line.chars().take(60).collect();
+    format!("the output is not what the {parser} parser reads: {why}; it begins with `{start}`")
+}
+
+/// A metric that is missing or no number.
+fn bad(metric: &str, why: impl Display) -> String {
+    format!("metric `{metric}`: {why}")
 }
 
 #[cfg(test)]

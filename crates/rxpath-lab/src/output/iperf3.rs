@@ -7,7 +7,7 @@ use rxpath_core::IntoMap;
 use serde_json::Value;
 
 use super::json::document;
-use super::{Metrics, OutputError, form};
+use super::{Metrics, form};
 
 /// What a result shows, by metric: packets only with UDP, retransmits only with TCP.
 fn figures(value: &Value) -> [(&'static str, Option<f64>); 12] {
@@ -39,10 +39,10 @@ pub(super) fn names() -> Vec<String> {
     figures(&Value::Null).map(|(name, _)| name.to_owned()).into()
 }
 
-pub(super) fn read(text: &str) -> Result<Metrics, OutputError> {
+pub(super) fn read(text: &str) -> Result<Metrics, String> {
     let value = document("iperf3", text)?;
     if let Some(message) = value.get("error").and_then(Value::as_str) {
-        return Err(OutputError::Failed { program: "iperf3", message: message.into() });
+        return Err(format!("iperf3 failed: {message}"));
     }
     let figures = figures(&value);
     if figures[0].1.is_none() {

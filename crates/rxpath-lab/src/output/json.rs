@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Metrics, OutputError, form};
+use super::{Metrics, bad, form};
 
-pub(super) fn read(
-    text: &str,
-    pointers: &BTreeMap<String, String>,
-) -> Result<Metrics, OutputError> {
+pub(super) fn read(text: &str, pointers: &BTreeMap<String, String>) -> Result<Metrics, String> {
     let value = document("json", text)?;
     pointers
         .iter()
@@ -18,7 +15,7 @@ pub(super) fn read(
 }
 
 /// The whole output as JSON; when that fails the last line that is, for programs that log before.
-pub(super) fn document(parser: &'static str, text: &str) -> Result<Value, OutputError> {
+pub(super) fn document(parser: &str, text: &str) -> Result<Value, String> {
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),
         Err(error) => text
@@ -31,15 +28,15 @@ pub(super) fn document(parser: &'static str, text: &str) -> Result<Value, Output
 }
 
 /// The number at a pointer; numbers in quotes count.
-pub(super) fn number(value: &Value, metric: &str, pointer: &str) -> Result<f64, OutputError> {
-    let missing = |why: String| OutputError::Metric { metric: metric.into(), why };
-    let found = value.pointer(pointer).ok_or_else(|| missing(format!("nothing at {pointer}")))?;
+pub(super) fn number(value: &Value, metric: &str, pointer: &str) -> Result<f64, String> {
+    let missing = || bad(metric, format!("nothing at {pointer}"));
+    let found = value.pointer(pointer).ok_or_else(missing)?;
     let quoted = || found.as_str().and_then(|text| text.trim().parse().ok());
     found
         .as_f64()
         .or_else(quoted)
         .filter(|number| number.is_finite())
-        .ok_or_else(|| missing(format!("{pointer} is {}, not a number", shortened(found))))
+        .ok_or_else(|| bad(metric, format!("{pointer} is {}, not a number", shortened(found))))
 }
 
 fn shortened(value: &Value) -> String {

@@ -2,10 +2,10 @@
 
 use regex_lite::Regex;
 
-use super::{Metrics, OutputError, form};
+use super::{Metrics, bad, form};
 
-pub(super) fn read(text: &str, pattern: &str) -> Result<Metrics, OutputError> {
-    let regex = Regex::new(pattern).map_err(|error| form("regex", error.to_string(), text))?;
+pub(super) fn read(text: &str, pattern: &str) -> Result<Metrics, String> {
+    let regex = Regex::new(pattern).map_err(|error| form("regex", error, text))?;
     let found = regex
         .captures(text)
         .ok_or_else(|| form("regex", format!("`{pattern}` does not match"), text))?;
@@ -15,10 +15,8 @@ pub(super) fn read(text: &str, pattern: &str) -> Result<Metrics, OutputError> {
         let Some(group) = found.name(name) else { continue };
         let number = group.as_str().replace([',', '_'], "").parse::<f64>();
         let number = number.ok().filter(|number| number.is_finite());
-        let why = || format!("`{}` is not a number", group.as_str());
-        let number =
-            number.ok_or_else(|| OutputError::Metric { metric: name.into(), why: why() })?;
-        metrics.insert(name.into(), number);
+        let none = || bad(name, format!("`{}` is not a number", group.as_str()));
+        metrics.insert(name.into(), number.ok_or_else(none)?);
     }
     Ok(metrics)
 }

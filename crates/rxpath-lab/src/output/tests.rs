@@ -61,7 +61,7 @@ fn json_pointers_name_what_is_missing() {
     let text = "log line\n{\"a\":{\"b\":[1,2]},\"s\":\"7.5\",\"t\":\"seven\"}\n";
     near(&read(&parser("/a/b/1"), text).unwrap(), "sent", 2.0);
     near(&read(&parser("/s"), text).unwrap(), "sent", 7.5);
-    let error = |pointer: &str| read(&parser(pointer), text).unwrap_err().to_string();
+    let error = |pointer: &str| read(&parser(pointer), text).unwrap_err();
     assert_eq!(error("/a/c"), "metric `sent`: nothing at /a/c");
     assert_eq!(error("/t"), "metric `sent`: /t is \"seven\", not a number");
     assert_eq!(error("/a"), "metric `sent`: /a is {\"b\":[1,2]}, not a number");
@@ -74,13 +74,13 @@ fn regex_groups_are_metrics() {
     assert_eq!(metric_names(&parser), ["sent_packets", "lost_packets"]);
     near(&read(&parser, "1,234 sent, 5 lost").unwrap(), "sent_packets", 1234.0);
     assert_eq!(read(&parser, "7 sent").unwrap().len(), 1);
-    let error = read(&parser, "nothing of the kind").unwrap_err().to_string();
+    let error = read(&parser, "nothing of the kind").unwrap_err();
     assert!(error.ends_with("does not match; it begins with `nothing of the kind`"), "{error}");
 }
 
 #[test]
 fn a_program_that_failed_says_why_in_its_own_words() {
-    let error = |parser: &Parser, text: &str| read(parser, text).unwrap_err().to_string();
+    let error = |parser: &Parser, text: &str| read(parser, text).unwrap_err();
     assert_eq!(
         error(&Parser::Iperf3, REFUSED),
         "iperf3 failed: unable to connect to server: Connection refused"

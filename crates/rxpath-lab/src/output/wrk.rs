@@ -4,7 +4,7 @@
 
 use regex_lite::Regex;
 
-use super::{Metrics, OutputError, form};
+use super::{Metrics, bad, form};
 
 /// What each summary has: a line with numbers for each N, and their metrics.
 const LINES: &[(&str, &[&str])] = &[
@@ -42,9 +42,9 @@ pub(super) fn names() -> Vec<String> {
     of_lines.chain(others).map(|name| (*name).to_owned()).collect()
 }
 
-pub(super) fn read(text: &str) -> Result<Metrics, OutputError> {
+pub(super) fn read(text: &str) -> Result<Metrics, String> {
     if let Some(line) = text.lines().find(|line| line.starts_with("unable to connect")) {
-        return Err(OutputError::Failed { program: "wrk", message: line.trim().into() });
+        return Err(format!("wrk failed: {}", line.trim()));
     }
     if !text.contains("Thread Stats") {
         return Err(form("wrk", "there is no `Thread Stats`", text));
@@ -82,7 +82,7 @@ fn captures<'t>(text: &'t str, pattern: &str) -> Vec<&'t str> {
 }
 
 /// A number in the unit of its metric.
-fn quantity(text: &str, metric: &str) -> Result<f64, OutputError> {
+fn quantity(text: &str, metric: &str) -> Result<f64, String> {
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (digits, suffix) = text.split_at(split);
     let second = if metric.ends_with("_us") { 1e6 } else { 1.0 };
@@ -106,5 +106,5 @@ fn quantity(text: &str, metric: &str) -> Result<f64, OutputError> {
     if value.is_finite() {
         return Ok(value);
     }
-    Err(OutputError::Metric { metric: metric.into(), why: format!("`{text}` is not a quantity") })
+    Err(bad(metric, format!("`{text}` is not a quantity")))
 }

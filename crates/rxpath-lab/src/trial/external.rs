@@ -185,7 +185,7 @@ impl Peer for External<'_> {
         let (stdout, stderr) = (said(&running.stdout), said(&running.stderr));
         let (metrics, problem) = match output::read(&self.parser, &stdout) {
             Ok(metrics) => (Some(metrics), None),
-            Err(problem) => (None, Some(problem.to_string())),
+            Err(problem) => (None, Some(problem)),
         };
         let result = ExternalResult { metrics, problem, stdout, stderr };
         Ok(self.left(WorkloadResult::External(result)))
