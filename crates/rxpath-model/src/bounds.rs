@@ -24,7 +24,9 @@ mod stall;
 mod tcp;
 mod total;
 
-pub use parameters::{BadParameters, Parameters};
+pub use parameters::Parameters;
+
+use crate::sim::ParameterError;
 
 /// One answer.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -128,7 +130,7 @@ const LAWS: &[Law] = &[
 ];
 
 /// Computes every bound for which the parameters suffice.
-pub fn bounds(parameters: &Parameters) -> Result<FluidBounds, BadParameters> {
+pub fn bounds(parameters: &Parameters) -> Result<FluidBounds, ParameterError> {
     parameters.check()?;
     let known = serde_json::to_value(parameters).unwrap_or_default();
     let mut out = FluidBounds { bounds: Vec::new(), not_computed: Vec::new() };

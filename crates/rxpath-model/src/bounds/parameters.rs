@@ -5,10 +5,11 @@ use rxpath_core::plain_time::{nanoseconds, whole_microseconds};
 use rxpath_core::{Bytes, ItemCount, Nanos, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::kinds::napi_budget::{BUDGET, WEIGHT};
 use crate::kinds::socket_capacity::{capacity, estimated_truesize};
+use crate::sim::ParameterError;
+use crate::sim::values::{bad, read};
 
 /// 65,535 less the headers of IPv4 and UDP (RFC 791, RFC 768).
 const LARGEST_DATAGRAM: u64 = 65_507;
@@ -17,11 +18,6 @@ const LARGEST_DATAGRAM: u64 = 65_507;
 const RCVBUF: u64 = 212_992;
 /// Default of `net.core.netdev_max_backlog`.
 const BACKLOG: u64 = 1000;
-
-/// Parameters that cannot be: the parser's words with the place, or the parameter, what is wrong and what would be right.
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub struct BadParameters(String);
 
 /// What is known about host and load: keys of a file, and options of `rxpath model bounds`. Everything is optional; bounds
 /// that need more are named.
@@ -146,9 +142,8 @@ pub struct Parameters {
 
 impl Parameters {
     /// Reads a TOML file's text.
-    pub fn from_toml(text: &str) -> Result<Self, BadParameters> {
-        toml::from_str(text)
-            .map_err(|error: toml::de::Error| BadParameters(one_line(&error.to_string())))
+    pub fn from_toml(text: &str) -> Result<Self, ParameterError> {
+        read(text)
     }
 
     /// These, and from the file what they leave open.
@@ -169,8 +164,8 @@ impl Parameters {
     }
 
     /// Refuses what is out of range or contradicts itself.
-    pub fn check(&self) -> Result<(), BadParameters> {
-        let bad = |name: &str, why: &str| Err(BadParameters(format!("`{name}` {why}")));
+    pub fn check(&self) -> Result<(), ParameterError> {
+        let bad = |name: &str, why: &str| Err(bad(name, why));
         let shares = [
             ("share", self.share),
             ("softirq_share", self.softirq_share),
@@ -309,11 +304,4 @@ impl Parameters {
             if self.same_cpu { (self.to_socket()? * self.softirq_cost()?).min(1.0) } else { 0.0 };
         Some(self.share.unwrap_or(1.0) * (1.0 - taken) / self.service_ns?.as_secs_f64())
     }
-}
-
-/// The parser's message without its drawing of the line.
-pub(crate) fn one_line(text: &str) -> String {
-    let told: Vec<&str> =
-        text.lines().filter(|line| !line.contains(" |") && !line.trim().starts_with('|')).collect();
-    told.join(": ").trim().to_owned()
 }

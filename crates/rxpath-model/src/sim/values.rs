@@ -10,8 +10,7 @@ use super::given::Values;
 use super::keys::{self, ParameterKey, Sort};
 use super::parameters::KEYS;
 
-/// Parameters that cannot be simulated: the parser's words with the place, or the parameter, what is wrong and what would
-/// be right.
+/// Parameters that cannot be: the parser's words with the place, or the parameter, what is wrong and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ParameterError(String);
@@ -19,9 +18,7 @@ pub struct ParameterError(String);
 impl Values {
     /// Reads a TOML file's text.
     pub fn from_toml(text: &str) -> Result<Self, ParameterError> {
-        let table: toml::Table = toml::from_str(text).map_err(|error: toml::de::Error| {
-            ParameterError(crate::bounds::parameters::one_line(&error.to_string()))
-        })?;
+        let table: toml::Table = read(text)?;
         let mut values = Self::default();
         for (name, value) in &table {
             match value {
@@ -97,6 +94,19 @@ impl Values {
     }
 }
 
+/// Reads a TOML text.
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ParameterError> {
+    let told = |error: toml::de::Error| ParameterError(one_line(&error.to_string()));
+    toml::from_str(text).map_err(told)
+}
+
+/// The parser's message without its drawing of the line.
+fn one_line(text: &str) -> String {
+    let told: Vec<&str> =
+        text.lines().filter(|line| !line.contains(" |") && !line.trim().starts_with('|')).collect();
+    told.join(": ").trim().to_owned()
+}
+
 /// A value as `--set` gives it: TOML, or the text itself.
 fn as_toml(text: &str) -> toml::Value {
     toml::from_str::<toml::Table>(&format!("v = {text}"))
@@ -170,9 +180,7 @@ fn checked(key: &ParameterKey, value: &toml::Value) -> Result<Json, String> {
 /// A plain number in the base unit or a text with a unit.
 fn quantity<T: DeserializeOwned>(value: &toml::Value) -> Result<T, String> {
     let read: Result<T, toml::de::Error> = value.clone().try_into();
-    read.map_err(|error| {
-        format!("cannot be read: {}", crate::bounds::parameters::one_line(error.message()))
-    })
+    read.map_err(|error| format!("cannot be read: {}", one_line(error.message())))
 }
 
 fn cpus(value: &toml::Value, most: u64) -> Option<Vec<u32>> {
