@@ -106,27 +106,23 @@ impl FluidBounds {
 }
 
 /// One way to bound: its name, the parameters that must be there, and the arithmetic.
-struct Law {
-    name: &'static str,
-    needs: &'static [&'static str],
-    compute: fn(&Parameters) -> Option<Bound>,
-}
+type Law = (&'static str, &'static [&'static str], fn(&Parameters) -> Option<Bound>);
 
 /// In the order of the path.
 const LAWS: &[Law] = &[
-    coalescing::LAW,
-    ring::CAPACITY,
-    ring::SIZE,
-    ring::BURST,
-    passes::LAW,
-    ring::BACKLOG,
-    rss::LAW,
-    socket::CAPACITY,
-    socket::LAW,
-    stall::LAW,
-    livelock::LAW,
-    total::LAW,
-    tcp::LAW,
+    ("coalescing", &["arrival_rate", "rx_usecs", "packet_ns"], coalescing::compute),
+    ("ring_capacity", &["packet_ns", "arrival_rate"], ring::capacity),
+    ("ring_size", &["arrival_rate", "starvation"], ring::size),
+    ("ring_burst", &["arrival_rate", "burst", "packet_ns"], ring::burst),
+    ("softirq_passes", &["napis"], passes::compute),
+    ("rps_backlog", &["arrival_rate", "backlog_packet_ns"], ring::backlog),
+    ("rss", &["flows", "queues"], rss::compute),
+    ("socket_capacity", &["truesize or size"], socket::capacity),
+    ("socket", &["arrival_rate", "service_ns", "truesize or size"], socket::compute),
+    ("stall", &["arrival_rate", "stall", "truesize or size"], stall::compute),
+    ("livelock", &["arrival_rate", "packet_ns", "service_ns"], livelock::compute),
+    ("total", &["arrival_rate", "service_ns"], total::compute),
+    ("tcp_window", &["window", "rtt"], tcp::compute),
 ];
 
 /// Computes every bound for which the parameters suffice.
@@ -134,13 +130,13 @@ pub fn bounds(parameters: &Parameters) -> Result<FluidBounds, ParameterError> {
     parameters.check()?;
     let known = serde_json::to_value(parameters).unwrap_or_default();
     let mut out = FluidBounds { bounds: Vec::new(), not_computed: Vec::new() };
-    for law in LAWS {
+    for (name, needs, compute) in LAWS {
         // One of several may do: `truesize or size`.
         let lacks = |name: &&&str| !name.split(" or ").any(|one| Parameters::knows(&known, one));
-        let needs: Vec<String> = law.needs.iter().filter(lacks).map(ToString::to_string).collect();
-        match (law.compute)(parameters) {
-            Some(bound) if needs.is_empty() => out.bounds.push((law.name, bound)),
-            _ => out.not_computed.push(MissingBound { bound: law.name.into(), needs }),
+        let needs: Vec<String> = needs.iter().filter(lacks).map(ToString::to_string).collect();
+        match compute(parameters) {
+            Some(bound) if needs.is_empty() => out.bounds.push((*name, bound)),
+            _ => out.not_computed.push(MissingBound { bound: (*name).into(), needs }),
         }
     }
     Ok(out)

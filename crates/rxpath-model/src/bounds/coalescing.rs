@@ -1,12 +1,9 @@
 //! Interrupt coalescing by time: added delay and saved interrupts.
 
-use super::{Bound, Law, Parameters, seconds};
+use super::{Bound, Parameters, seconds};
 use crate::kinds::coalesce_usecs::coalesced;
 
-pub(super) const LAW: Law =
-    Law { name: "coalescing", needs: &["arrival_rate", "rx_usecs", "packet_ns"], compute };
-
-fn compute(p: &Parameters) -> Option<Bound> {
+pub(super) fn compute(p: &Parameters) -> Option<Bound> {
     let (arrivals, service) = (p.arrivals()?, p.packet_ns?.as_secs_f64());
     let formula = "W = lambda S^2/(2(1-rho)) + (2T + lambda T^2)/(2(1 + lambda T)); irq/s = lambda (1-rho)/(1 + lambda T)";
     let assumes = "Poisson arrivals, a timer armed by the first packet, polls until the ring is empty; no rx-frames, \

@@ -2,13 +2,10 @@
 
 use rxpath_core::number::si;
 
-use super::{Bound, Law, Parameters};
+use super::{Bound, Parameters};
 use crate::kinds::livelock::OneCpu;
 
-pub(super) const LAW: Law =
-    Law { name: "livelock", needs: &["arrival_rate", "packet_ns", "service_ns"], compute };
-
-fn compute(p: &Parameters) -> Option<Bound> {
+pub(super) fn compute(p: &Parameters) -> Option<Bound> {
     let share = p.app_share.unwrap_or(0.5);
     let cpu = OneCpu { softirq_s: p.softirq_cost()?, reader_s: p.service_ns?.as_secs_f64() };
     let (offered, knee) = (p.arrivals()?, cpu.knee_pps());

@@ -1,11 +1,9 @@
 //! Softirq passes: how many packets before ksoftirqd, and when `time_squeeze` can count at all.
 
-use super::{Bound, Law, Parameters, seconds};
+use super::{Bound, Parameters, seconds};
 use crate::kinds::napi_budget::RESTARTS;
 
-pub(super) const LAW: Law = Law { name: "softirq_passes", needs: &["napis"], compute };
-
-fn compute(p: &Parameters) -> Option<Bound> {
+pub(super) fn compute(p: &Parameters) -> Option<Bound> {
     let (napis, weight, budget) = (p.napis?.0, p.weight(), p.budget());
     let polls = napis.min(budget.div_ceil(weight));
     let packets = polls * weight;

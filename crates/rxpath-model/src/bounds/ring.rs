@@ -3,18 +3,9 @@
 use rxpath_core::ItemCount;
 use rxpath_core::number::si;
 
-use super::{Bound, Law, Parameters, percent, seconds, whole_up};
+use super::{Bound, Parameters, percent, seconds, whole_up};
 
-pub(super) const CAPACITY: Law =
-    Law { name: "ring_capacity", needs: &["packet_ns", "arrival_rate"], compute: capacity };
-pub(super) const SIZE: Law =
-    Law { name: "ring_size", needs: &["arrival_rate", "starvation"], compute: size };
-pub(super) const BURST: Law =
-    Law { name: "ring_burst", needs: &["arrival_rate", "burst", "packet_ns"], compute: burst };
-pub(super) const BACKLOG: Law =
-    Law { name: "rps_backlog", needs: &["arrival_rate", "backlog_packet_ns"], compute: backlog };
-
-fn capacity(p: &Parameters) -> Option<Bound> {
+pub(super) fn capacity(p: &Parameters) -> Option<Bound> {
     let (arrivals, rate) = (p.arrivals()?, p.ring_rate()?);
     let dropped = (1.0 - rate / arrivals).max(0.0);
     let mut sentence = format!("One queue's softirq carries at most {} packets/s", si(rate));
@@ -41,7 +32,7 @@ fn capacity(p: &Parameters) -> Option<Bound> {
     Some(Bound { sentence: sentence + ".", ..bound })
 }
 
-fn size(p: &Parameters) -> Option<Bound> {
+pub(super) fn size(p: &Parameters) -> Option<Bound> {
     let (arrivals, timer) = (p.arrivals()?, p.timer().unwrap_or(0.0));
     let longest = timer + p.starvation?.as_secs_f64();
     let needed = whole_up(arrivals * longest);
@@ -71,7 +62,7 @@ fn size(p: &Parameters) -> Option<Bound> {
     Some(Bound { sentence: sentence + ".", ..bound })
 }
 
-fn burst(p: &Parameters) -> Option<Bound> {
+pub(super) fn burst(p: &Parameters) -> Option<Bound> {
     let (arrivals, rate, ItemCount(burst)) = (p.arrivals()?, p.ring_rate()?, p.burst?);
     let needed = whole_up((burst as f64 * (1.0 - rate / arrivals)).max(0.0));
     let sentence = format!(
@@ -84,7 +75,7 @@ fn burst(p: &Parameters) -> Option<Bound> {
     Some(Bound { sentence, ..bound.value("min_ring_packets", needed as u64) })
 }
 
-fn backlog(p: &Parameters) -> Option<Bound> {
+pub(super) fn backlog(p: &Parameters) -> Option<Bound> {
     let (rate, places) = (p.backlog_rate()?, p.backlog());
     let offered =
         p.ring_rate().map_or(p.arrivals()?, |ring| ring.min(p.arrivals().unwrap_or(ring)));

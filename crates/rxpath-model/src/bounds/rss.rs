@@ -2,12 +2,10 @@
 
 use rxpath_core::number::si;
 
-use super::{Bound, Law, Parameters, percent};
+use super::{Bound, Parameters, percent};
 use crate::kinds::balls::expected_max;
 
-pub(super) const LAW: Law = Law { name: "rss", needs: &["flows", "queues"], compute };
-
-fn compute(p: &Parameters) -> Option<Bound> {
+pub(super) fn compute(p: &Parameters) -> Option<Bound> {
     let (flows, queues) = (p.flows?.0, p.queues?.0);
     let formula = "efficiency = F/(Q E[max]); the first queue saturates at lambda = mu1 F/E[max]";
     let assumes = "flows of equal rate, a uniform hash and an even indirection table";

@@ -3,18 +3,13 @@
 use rxpath_core::Bytes;
 use rxpath_core::number::si;
 
-use super::{Bound, Law, Parameters, percent, seconds};
+use super::{Bound, Parameters, percent, seconds};
 use crate::queue::fixed_service::limited;
-
-pub(super) const CAPACITY: Law =
-    Law { name: "socket_capacity", needs: &["truesize or size"], compute: capacity };
-pub(super) const LAW: Law =
-    Law { name: "socket", needs: &["arrival_rate", "service_ns", "truesize or size"], compute };
 
 /// From this load on the fluid says "nothing lost" where chance already loses.
 const NEAR: f64 = 0.8;
 
-fn capacity(p: &Parameters) -> Option<Bound> {
+pub(super) fn capacity(p: &Parameters) -> Option<Bound> {
     let ((truesize, estimated), (places, certain)) = (p.truesize()?, p.places()?);
     let sentence = format!(
         "A receive buffer of {} holds {places} datagrams of {truesize} bytes of kernel memory each; {certain} are \
@@ -38,7 +33,7 @@ fn capacity(p: &Parameters) -> Option<Bound> {
     Some(Bound { sentence, ..bound })
 }
 
-fn compute(p: &Parameters) -> Option<Bound> {
+pub(super) fn compute(p: &Parameters) -> Option<Bound> {
     let (offered, rate, (places, _)) = (p.to_socket()?, p.reader_rate()?, p.places()?);
     let dropped = (1.0 - rate / offered).max(0.0);
     let load = offered / rate;

@@ -3,13 +3,10 @@
 use rxpath_core::Bytes;
 use rxpath_core::number::si;
 
-use super::{Bound, Law, Parameters, percent, seconds, whole_up};
+use super::{Bound, Parameters, percent, seconds, whole_up};
 use crate::kinds::stall::Stall;
 
-pub(super) const LAW: Law =
-    Law { name: "stall", needs: &["arrival_rate", "stall", "truesize or size"], compute };
-
-fn compute(p: &Parameters) -> Option<Bound> {
+pub(super) fn compute(p: &Parameters) -> Option<Bound> {
     let (offered, stall) = (p.to_socket()?, p.stall?.as_secs_f64());
     let ((truesize, _), (places, certain)) = (p.truesize()?, p.places()?);
     let needed = whole_up(offered * stall);

@@ -3,11 +3,9 @@
 use rxpath_core::Bytes;
 use rxpath_core::number::si;
 
-use super::{Bound, Law, Parameters, seconds, whole_up};
+use super::{Bound, Parameters, seconds, whole_up};
 
-pub(super) const LAW: Law = Law { name: "tcp_window", needs: &["window", "rtt"], compute };
-
-fn compute(p: &Parameters) -> Option<Bound> {
+pub(super) fn compute(p: &Parameters) -> Option<Bound> {
     let (Bytes(window), rtt) = (p.window?, p.rtt.filter(|rtt| rtt.0 > 0)?.as_secs_f64());
     let by_window = window as f64 / rtt;
     let by_reader = p

@@ -2,11 +2,9 @@
 
 use rxpath_core::number::si;
 
-use super::{Bound, Law, Parameters, percent};
+use super::{Bound, Parameters, percent};
 
-pub(super) const LAW: Law = Law { name: "total", needs: &["arrival_rate", "service_ns"], compute };
-
-fn compute(p: &Parameters) -> Option<Bound> {
+pub(super) fn compute(p: &Parameters) -> Option<Bound> {
     let (arrivals, reader) = (p.arrivals()?, p.reader_rate()?);
     let stages = [
         ("the ring", p.ring_rate()),
