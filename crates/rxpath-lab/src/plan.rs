@@ -197,19 +197,13 @@ impl RunPlan {
 
     /// One line per block.
     fn blocks(&self) -> Vec<String> {
-        let last = self.trials.last().map_or(0, |trial| trial.block);
-        (0..=last)
-            .filter_map(|block| {
-                let names: Vec<&str> = self
-                    .trials
-                    .iter()
-                    .filter(|trial| trial.block == block)
-                    .map(|trial| trial.variant.as_str())
-                    .collect();
-                let note = if block == 0 { " (A/A)" } else { "" };
-                (!names.is_empty()).then(|| format!("block {block}{note}: {}", names.join(", ")))
-            })
-            .collect()
+        let line = |trials: &[PlannedTrial]| {
+            let names: Vec<&str> = trials.iter().map(|trial| trial.variant.as_str()).collect();
+            let block = trials[0].block;
+            let note = if block == 0 { " (A/A)" } else { "" };
+            format!("block {block}{note}: {}", names.join(", "))
+        };
+        self.trials.chunk_by(|one, next| one.block == next.block).map(line).collect()
     }
 }
 

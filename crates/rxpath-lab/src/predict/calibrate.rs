@@ -201,22 +201,20 @@ impl Measured<'_, '_> {
         let [one, many] = fit::alike(groups, "ns")?;
         let solve = |one: f64, many: f64| {
             let packet = (many - one / 64.0) / (1.0 - 1.0 / 64.0);
-            ((one - packet).max(0.0), packet.max(0.0))
+            [(one - packet).max(0.0), packet.max(0.0)]
         };
-        let (call, packet) = solve(one.value, many.value);
+        let values = solve(one.value, many.value);
         let how = "a reader that is not woken for a datagram, with 1 and with 64 datagrams a call";
         // The ends that are farthest apart: the two are not independent.
         let ends = one.interval.zip(many.interval);
         let ends = ends.map(|(one, many)| [solve(one[0], many[1]), solve(one[1], many[0])]);
-        let estimate = |value: f64, ends: Option<[f64; 2]>| Estimate {
-            value,
-            interval: ends.map(|[a, b]| [a.min(b).max(0.0), a.max(b)]),
+        let estimate = |at: usize| Estimate {
+            value: values[at],
+            interval: ends.map(|[a, b]| [a[at].min(b[at]).max(0.0), a[at].max(b[at])]),
             how: how.into(),
             ..one.clone()
         };
-        let of_call = ends.map(|ends| ends.map(|(call, _)| call));
-        let of_packet = ends.map(|ends| ends.map(|(_, packet)| packet));
-        Ok((estimate(call, of_call), estimate(packet, of_packet)))
+        Ok((estimate(0), estimate(1)))
     }
 
     fn sleeping(&self, busy: f64) -> Result<Estimate, TooNoisy> {
