@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::inputs::{Code, Inputs, Problem};
+use crate::inputs::{Code, Inputs, Outputs, Problem};
 use crate::kinds;
 
 /// A text that is no file of cases at all: what is wrong, where, and what would be right.
@@ -95,10 +95,7 @@ fn one(at: usize, case: &Value) -> EvaluatedCase {
         return refused(Problem::new(Code::UnknownKind, format!("no formula for kind `{shown}`")));
     };
     match compute(&Inputs::new(inputs)) {
-        Ok(outputs) => {
-            let (outputs, problem) = outputs.into_parts();
-            EvaluatedCase { id, outputs, problem }
-        }
+        Ok(Outputs { map, problem }) => EvaluatedCase { id, outputs: map, problem },
         Err(problem) => refused(problem),
     }
 }

@@ -150,8 +150,9 @@ pub fn whole(
 /// The outputs of one case.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
-    map: Map<String, Value>,
-    problem: Option<Problem>,
+    pub(crate) map: Map<String, Value>,
+    /// What is missing.
+    pub(crate) problem: Option<Problem>,
 }
 
 impl Outputs {
@@ -179,10 +180,5 @@ impl Outputs {
     pub fn but(mut self, problem: Problem) -> Self {
         self.problem.get_or_insert(problem);
         self
-    }
-
-    /// The outputs and what is missing.
-    pub fn into_parts(self) -> (Map<String, Value>, Option<Problem>) {
-        (self.map, self.problem)
     }
 }

@@ -138,20 +138,21 @@ pub(super) fn compute(inputs: &Inputs) -> Result<Outputs, Problem> {
     if poll.poll_s + poll.packet_s <= 0.0 {
         return Err(Problem::bad("c_pkt_us", "a poll must take time: this and `c_poll_us` are 0"));
     }
-    let limit = Outputs::default();
-    if poll.arrivals_pps >= poll.max_rate() {
-        let problem = Problem::unstable("polls", poll.arrivals_pps / poll.max_rate());
-        return Ok(limit.with("max_rate", poll.max_rate()).but(problem));
-    }
-    match poll.steady() {
-        Ok(got) => Ok(limit
+    let max_rate = poll.max_rate();
+    let steady = if poll.arrivals_pps >= max_rate {
+        Err(Problem::unstable("polls", poll.arrivals_pps / max_rate))
+    } else {
+        poll.steady()
+    };
+    Ok(match steady {
+        Ok(got) => Outputs::default()
             .with("mean_batch", got.mean_batch)
             .with("polls_per_s", got.polls_per_s)
             .with("cpu_busy", got.cpu_busy)
             .with("interrupts_per_s", got.interrupts_per_s)
-            .with("max_rate", poll.max_rate())),
-        Err(problem) => Ok(limit.with("max_rate", poll.max_rate()).but(problem)),
-    }
+            .with("max_rate", max_rate),
+        Err(problem) => Outputs::default().with("max_rate", max_rate).but(problem),
+    })
 }
 
 #[cfg(test)]

@@ -71,16 +71,8 @@ impl<'a> Source<'a> {
             (Law::Tcp { window, rtt }, _) => Kind::Tcp(Stream::new(*window, *rtt, p.rate)),
             (Law::Trace { .. }, None) => Kind::Trace(Box::new(std::iter::empty())),
         };
-        let popularity = popularity(p);
-        Self {
-            kind,
-            random,
-            clock: 0.0,
-            bytes: p.size as u32,
-            flows: p.flows,
-            popularity,
-            broken: None,
-        }
+        let (bytes, popularity) = (p.size as u32, popularity(p));
+        Self { kind, random, clock: 0.0, bytes, flows: p.flows, popularity, broken: None }
     }
 
     /// The next arrival; its time is [`NEVER`] when there is none, or none as yet.
@@ -166,10 +158,4 @@ fn popularity(p: &Parameters) -> Vec<f64> {
 #[inline]
 pub(super) fn exponential(random: &mut ChaCha8Rng, mean: f64) -> f64 {
     -mean * (1.0 - random.random::<f64>()).ln()
-}
-
-impl std::fmt::Debug for Source<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Source").field("clock", &self.clock).finish_non_exhaustive()
-    }
 }
