@@ -11,20 +11,19 @@ use crate::scenario::spec::{OnHosts, Resolved, Variant};
 /// # Errors
 /// [`LabError::CannotRun`] that names the variant, the program and what to install.
 pub fn check(resolved: &Resolved, hosts: Option<&Hosts>) -> Result<(), LabError> {
-    let here = resolved.available();
-    for (variant, (on, program)) in
-        here.flat_map(|variant| programs(variant).map(move |program| (variant, program)))
-    {
-        let missing = match hosts {
-            Some(hosts) => hosts.without(&on, program)?.map(|host| format!(" on {host}")),
-            None => (!found(program)).then(String::new),
-        };
-        if let Some(place) = missing {
-            let name = &variant.name;
-            return Err(cannot(
-                format!("variant {name} runs `{program}`, which is not installed{place}"),
-                format!("install {program} (Debian: apt-get install {})", package(program)),
-            ));
+    for variant in resolved.available() {
+        for (on, program) in programs(variant) {
+            let missing = match hosts {
+                Some(hosts) => hosts.without(&on, program)?.map(|host| format!(" on {host}")),
+                None => (!found(program)).then(String::new),
+            };
+            if let Some(place) = missing {
+                let name = &variant.name;
+                return Err(cannot(
+                    format!("variant {name} runs `{program}`, which is not installed{place}"),
+                    format!("install {program} (Debian: apt-get install {})", package(program)),
+                ));
+            }
         }
     }
     Ok(())

@@ -70,12 +70,11 @@ pub struct PlannedTrial {
 ///
 /// Block 0 is empty when A/A is off. Empty too when no variant can run here.
 pub fn block_order(resolved: &Resolved, block: u32) -> Vec<usize> {
-    let available = |variant: &Variant| variant.not_available.is_none();
     let variants = resolved.variants.iter().enumerate();
-    let here = variants.filter(|(_, variant)| available(variant)).map(|(index, _)| index);
+    let here = variants.filter(|(_, it)| it.not_available.is_none()).map(|(index, _)| index);
     if block == 0 {
-        let first = here.take(1).collect::<Vec<_>>();
-        return if resolved.trials.aa { [first.clone(), first].concat() } else { Vec::new() };
+        let first: Vec<usize> = here.take(usize::from(resolved.trials.aa)).collect();
+        return first.repeat(2);
     }
     let mut order: Vec<usize> = here.collect();
     let count = order.len();

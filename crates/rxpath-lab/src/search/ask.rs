@@ -125,16 +125,13 @@ fn limit(value: &str, metric: &str) -> Result<GuardLimit, (String, &'static str)
     let good = good(metric);
     let wrong = |what: &str, right| Err((what.to_owned(), right));
     let sign = value.chars().next().filter(|first| matches!(first, '+' | '-'));
-    let number =
-        |text: &str| text.trim().parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0);
     let bare = sign.map_or(value, |sign| value.trim_start_matches(sign));
-    let (bare, unit) = match (bare.strip_suffix("pp"), bare.strip_suffix('%')) {
-        (Some(bare), _) => (bare, 0.01),
-        (_, Some(bare)) => (bare, 0.01),
-        _ => (bare, 1.0),
+    let share = bare.strip_suffix("pp").or(bare.strip_suffix('%'));
+    let number = share.unwrap_or(bare).trim().parse::<f64>().ok();
+    let Some(number) = number.filter(|it| it.is_finite() && *it >= 0.0) else {
+        return wrong(&format!("`{value}` is no number"), FORM);
     };
-    let Some(number) = number(bare) else { return wrong(&format!("`{value}` is no number"), FORM) };
-    let size = number * unit;
+    let size = if share.is_some() { number * 0.01 } else { number };
     Ok(match sign {
         None => GuardLimit::Value(size),
         Some('-') if good == Good::Down => return wrong("it would have to get better", "write +"),
