@@ -7,7 +7,6 @@ use rxpath_record::metric::{good, is_share, scale};
 use rxpath_stats::Scale;
 use rxpath_stats::scale::Good;
 use rxpath_tune::auto::{self, Candidate, GuardLimit, MetricGuard};
-use thiserror::Error;
 
 /// The least value that still has a logarithm: of a trial that delivered nothing.
 const NOTHING: f64 = 1e-9;
@@ -151,8 +150,7 @@ pub fn guards(texts: &[String], objective: &Objective) -> Result<Vec<MetricGuard
 }
 
 /// An objective or guard that is not measured here.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{what}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotMeasured {
     /// Which, and where.
     pub what: String,

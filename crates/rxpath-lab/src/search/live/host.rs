@@ -48,10 +48,10 @@ impl<'a> Host<'a> {
         let mut facts =
             HostFacts::collect(&Root::host(), &Scope::devices(&[self.device.to_owned()]));
         facts.watch(SHORT_WINDOW);
-        let mut settled = settle(&facts, goal, &[]);
+        let settled = settle(&facts, goal, &[]);
         let (requests, _) = from_findings::requests(&settled.findings, &[]);
         let one = |request: ChangeRequest| (request.because.clone(), request.to_string());
-        (requests.into_iter().map(one).collect(), std::mem::take(&mut settled.left_out))
+        (requests.into_iter().map(one).collect(), settled.left_out)
     }
 
     /// The catalogue, and the settings named by hand.
