@@ -30,10 +30,10 @@ pub struct CostMeter {
 
 impl CostMeter {
     /// Asks the kernel to measure; where it refuses, the cost will say so.
-    pub fn start(mut programs: Vec<(u32, String)>) -> Result<Self, HostError> {
+    pub fn start(mut programs: Vec<(u32, String)>) -> Self {
         programs.sort_unstable();
         let stats = rxpath_host::error::fact(enable_stats());
-        Ok(Self { before: read(&programs), programs, stats, begun: Instant::now() })
+        Self { before: read(&programs), programs, stats, begun: Instant::now() }
     }
 
     /// Stops measuring. The cost is of the measured part until [`ProbeCost::over`] scales it.
@@ -77,10 +77,10 @@ pub struct PartMeter {
 
 impl PartMeter {
     /// Starts for these objects and a window of this length.
-    pub fn start(objects: &[&Loaded], window: Duration) -> Result<Self, HostError> {
-        let meters = objects.iter().map(|object| object.meter()).collect::<Result<_, _>>()?;
+    pub fn start(objects: &[&Loaded], window: Duration) -> Self {
+        let meters = objects.iter().map(|object| object.meter()).collect();
         let part = (window / 10).min(Duration::from_millis(500));
-        Ok(Self { begun: Instant::now(), part, meters, cost: ProbeCost::default() })
+        Self { begun: Instant::now(), part, meters, cost: ProbeCost::default() }
     }
 
     /// Stops once the part has passed, and says whether it has; to be called now and then.

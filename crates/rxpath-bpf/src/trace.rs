@@ -128,14 +128,12 @@ impl TraceProbes {
         let queues = wanted(TracePart::Sockets).then(|| SocketQueues::start(filter));
         polls.attach()?;
         let drops = and_then(drops, Drops::attach);
-        let stages = and_then(stages, |stages| {
-            stages.attach()?;
-            stages.measure_cost(window)
-        });
+        let stages =
+            and_then(stages, |stages| stages.attach().map(|()| stages.measure_cost(window)));
         let mut objects = vec![polls.loaded()];
         objects.extend(running(drops.as_ref()).map(Probe::loaded));
         objects.extend(running(queues.as_ref()).map(Probe::loaded));
-        let meter = PartMeter::start(&objects, window)?;
+        let meter = PartMeter::start(&objects, window);
         polls.begin()?;
         let drops = and_then(drops, |drops| drops.begin());
         let stages = and_then(stages, Stages::begin);

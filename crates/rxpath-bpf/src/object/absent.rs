@@ -72,7 +72,7 @@ never! {
     id(&self, _program: &str) -> Result<u32, HostError>;
     attach_xdp(&self, _program: &str, _device: u32, _flags: u32) -> Result<OwnedFd, HostError>;
     drain(&self, _map: &str, _each: &mut dyn FnMut(&[u8])) -> Result<(), HostError>;
-    meter(&self) -> Result<CostMeter, HostError>;
+    meter(&self) -> CostMeter;
     map_bytes(&self) -> u64;
 }
 

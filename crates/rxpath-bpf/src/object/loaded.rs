@@ -346,7 +346,7 @@ impl Loaded {
     }
 
     /// Starts to measure what the programs cost.
-    pub fn meter(&self) -> Result<CostMeter, HostError> {
+    pub fn meter(&self) -> CostMeter {
         let named = |state: &ProgramState| Some((*state.id.value()?, state.program.clone()));
         CostMeter::start(self.states.iter().filter_map(named).collect())
     }

@@ -48,10 +48,9 @@ impl Tracing {
         let before = own_cpu();
         self.polls.attach()?;
         self.of_stages(|stages| {
-            stages.attach()?;
-            stages.measure_cost(measure.as_duration())
+            stages.attach().map(|()| stages.measure_cost(measure.as_duration()))
         });
-        let meter = PartMeter::start(&[self.polls.loaded()], measure.as_duration())?;
+        let meter = PartMeter::start(&[self.polls.loaded()], measure.as_duration());
         let squeezed = Squeezed::now();
         // The polls are looked at for longer at both ends: each packet of a stage is then one of a poll.
         self.polls.begin()?;

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use rxpath_bpf::cost::{PartMeter, own_cpu};
 use rxpath_bpf::object::Loaded;
 use rxpath_bpf::{Probe, ProbeCost, probe};
-use rxpath_host::HostError;
 use rxpath_record::evidence::Probed;
 use rxpath_record::ledger::DropReason;
 
@@ -119,7 +118,7 @@ struct Parts {
     reasons: Result<Reasons, String>,
     reads: Result<Reading, String>,
     /// From the window's begin on; none where no program runs.
-    meter: Option<Result<PartMeter, HostError>>,
+    meter: Option<PartMeter>,
     begun: Instant,
 }
 
@@ -177,8 +176,7 @@ impl Parts {
     fn cost(&mut self) -> ProbeCost {
         let window_s = self.begun.elapsed().as_secs_f64();
         let part = match &mut self.meter {
-            Some(Ok(meter)) => meter.stop(),
-            Some(Err(error)) => unknown(error.to_string()),
+            Some(meter) => meter.stop(),
             None => unknown("no BPF program runs".into()),
         };
         let factor = window_s / part.measured_s.max(1e-9);

@@ -75,15 +75,11 @@ struct Counting<'a> {
 }
 
 impl<'a> Counting<'a> {
-    fn start(
-        account: &'a mut Account,
-        window: Duration,
-        wanted: &'a mut Wanted,
-    ) -> Result<Self, HostError> {
-        let meter = PartMeter::start(&[account.loaded()], window)?;
+    fn start(account: &'a mut Account, window: Duration, wanted: &'a mut Wanted) -> Self {
+        let meter = PartMeter::start(&[account.loaded()], window);
         // Without the flow program, time has no flows; the program's state says why.
         let _ = account.look_at_flows();
-        Ok(Self { account, begun: Instant::now(), meter, metered: None, wanted })
+        Self { account, begun: Instant::now(), meter, metered: None, wanted }
     }
 
     /// Must be called about fifty times per second.
@@ -188,7 +184,7 @@ impl StealCommand {
         let calibration = self.calibrate(account)?;
         let before = account.read()?;
         let cpu_before = own_cpu();
-        let mut counting = Counting::start(account, window, wanted)?;
+        let mut counting = Counting::start(account, window, wanted);
         crate::note!("counting on every CPU");
         let mut wait = Wait::new(interrupt);
         let victim = self.victim(window, &mut wait, &mut counting)?;

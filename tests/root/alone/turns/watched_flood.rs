@@ -108,7 +108,7 @@ fn watched(tx: &Namespace, rx: &Namespace) -> Watched {
     let (mut costs, mut shares) = (Vec::new(), Vec::new());
     let (mut packets, mut measured_s, mut sampled, mut ran) = (0.0, 0.0, 0, 0);
     for _ in 0..3 {
-        let meter = CostMeter::start(programs(child.id())).unwrap();
+        let meter = CostMeter::start(programs(child.id()));
         for _ in 0..4 {
             let frame = next();
             let ip = rows(&frame, "stages").iter().find(|stage| stage["stage"] == "ip").unwrap();

@@ -50,7 +50,7 @@ pub(super) struct Traced {
 
 struct Tracer {
     polls: Polls,
-    cost: Option<CostMeter>,
+    cost: CostMeter,
     cpu: u32,
 }
 
@@ -116,14 +116,14 @@ impl Tracer {
         let filter = Filter { cpus: vec![cpu], ..Filter::default() };
         let polls = Polls::start(&filter, false).map_err(|error| error.to_string())?;
         // Timing the programs makes them slower; this overhead is in the time of the passes and is subtracted.
-        let cost = polls.loaded().meter().ok();
+        let cost = polls.loaded().meter();
         Ok(Self { polls, cost, cpu })
     }
 
     fn finish(self) -> Result<Traced, String> {
         let read = self.polls.read().map_err(|error| error.to_string())?;
-        let cost = self.cost.map(CostMeter::stop);
-        let program_ns = cost.filter(|cost| cost.runs_count > 0).map(|cost| cost.ns_per_run);
+        let cost = self.cost.stop();
+        let program_ns = (cost.runs_count > 0).then_some(cost.ns_per_run);
         let row = read.cpus.iter().find(|row| row.cpu == self.cpu);
         let row = row.ok_or_else(|| format!("CPU {} was not seen", self.cpu))?;
         Ok(Traced { sums: sums(&row.passes), program_ns })
