@@ -221,9 +221,9 @@ impl Account {
 
     /// Samples the flows of packets in taken softirqs from here on, duty-cycled at high rates; see [`Account::note`].
     pub fn look_at_flows(&mut self) -> Result<(), HostError> {
-        let mut hooks = PacketHooks::new(&FLOWS, FLOWS_COST, Pace::ByTurns);
-        let received = |loaded: &Loaded| received(loaded, &self.cpus);
-        hooks.attach(&mut self.loaded, &Around { begin: &|_| Ok(()), received: &received })?;
+        let around = Around { begin: |_| Ok(()), received };
+        let mut hooks = PacketHooks::new(&FLOWS, FLOWS_COST, Pace::ByTurns, around);
+        hooks.attach(&mut self.loaded, &self.cpus)?;
         self.flows = Some(LookedAt { hooks, asked: Instant::now(), taken: 0 });
         Ok(())
     }
@@ -233,8 +233,7 @@ impl Account {
     /// **Errors** what ended the turns: what was counted before stays.
     pub fn note(&mut self) -> Result<(), HostError> {
         let Some(flows) = &mut self.flows else { return Ok(()) };
-        let received = |loaded: &Loaded| received(loaded, &self.cpus);
-        flows.hooks.note(&mut self.loaded, &Around { begin: &|_| Ok(()), received: &received })?;
+        flows.hooks.note(&mut self.loaded, &self.cpus)?;
         if flows.asked.elapsed() < FLOWS_AGAIN {
             return Ok(());
         }

@@ -171,22 +171,22 @@ impl Stages {
         filter.admit(&loaded)?;
         let mut cpus = root.cpus("/sys/devices/system/cpu/online")?.0;
         cpus.retain(|cpu| filter.cpus.is_empty() || filter.cpus.contains(cpu));
-        let (hooks, reads) = (PacketHooks::new(&FOR_EACH_PACKET, COST, pace), ReadHook::default());
+        let around = Around { begin: begin_turn, received };
+        let hooks = PacketHooks::new(&FOR_EACH_PACKET, COST, pace, around);
+        let reads = ReadHook::default();
         Ok(Self { loaded, pace, cpus, hooks, reads, meter: None, stopped: None })
     }
 
     /// Puts the programs into place. They count from [`Stages::begin`] on.
     pub fn attach(&mut self) -> Result<(), HostError> {
         self.reads.attach(&mut self.loaded)?;
-        let received = |loaded: &Loaded| received(loaded, &self.cpus);
-        let never = |loaded: &Loaded| put_turn(loaded, u64::MAX);
-        self.hooks.attach(&mut self.loaded, &Around { begin: &never, received: &received })
+        put_turn(&self.loaded, u64::MAX)?;
+        self.hooks.attach(&mut self.loaded, &self.cpus)
     }
 
     /// Begins to count: what is received from now on.
     pub fn begin(&mut self) -> Result<(), HostError> {
-        let received = |loaded: &Loaded| received(loaded, &self.cpus);
-        self.hooks.begin(&self.loaded, &Around { begin: &begin_turn, received: &received })?;
+        self.hooks.begin(&self.loaded, &self.cpus)?;
         // The time of tracing packets is counted from 0 again.
         let in_place = self.in_place();
         if let Some(meter) = &mut self.meter {
@@ -266,9 +266,7 @@ impl Stages {
         if step == TurnStep::Begin {
             self.reads.attach(&mut self.loaded)?;
         }
-        let received = |loaded: &Loaded| received(loaded, &self.cpus);
-        let around = Around { begin: &begin_turn, received: &received };
-        let turned = self.hooks.take(step, &mut self.loaded, &around);
+        let turned = self.hooks.take(step, &mut self.loaded, &self.cpus);
         if !self.hooks.is_looking() {
             self.reads.detach_when_read(&mut self.loaded);
         }

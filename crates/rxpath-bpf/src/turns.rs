@@ -48,6 +48,7 @@ pub struct PacketHooks {
     names: &'static [&'static str],
     /// Approximate CPU time of all of them together for each packet.
     cost: Duration,
+    around: Around,
     begun: Instant,
     /// None when every packet is traced.
     turns: Option<Turns>,
@@ -58,40 +59,40 @@ pub struct PacketHooks {
 }
 
 /// What the hooks of a probe need in addition to being attached.
-pub struct Around<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct Around {
     /// Before each turn.
-    pub begin: &'a dyn Fn(&Loaded) -> Result<(), HostError>,
-    /// Packets of each CPU since the start.
-    pub received: &'a dyn Fn(&Loaded) -> Result<Vec<u64>, HostError>,
+    pub begin: fn(&Loaded) -> Result<(), HostError>,
+    /// Packets of each of these CPUs since the start.
+    pub received: fn(&Loaded, &[u32]) -> Result<Vec<u64>, HostError>,
 }
 
 impl PacketHooks {
     /// Not attached yet.
-    pub fn new(names: &'static [&'static str], cost: Duration, pace: Pace) -> Self {
+    pub fn new(names: &'static [&'static str], cost: Duration, pace: Pace, around: Around) -> Self {
         let turns = (pace != Pace::Every).then(|| Turns::new(PACKETS));
-        let on_call = pace == Pace::OnCall;
-        Self { names, cost, begun: Instant::now(), turns, on_call, received: Vec::new() }
+        let (begun, on_call) = (Instant::now(), pace == Pace::OnCall);
+        Self { names, cost, around, begun, turns, on_call, received: Vec::new() }
     }
 
-    /// The first turn begins.
-    pub fn attach(&mut self, loaded: &mut Loaded, around: &Around<'_>) -> Result<(), HostError> {
-        self.received = (around.received)(loaded)?;
+    /// The first turn begins; [`Around::begin`] is for those after it.
+    pub fn attach(&mut self, loaded: &mut Loaded, cpus: &[u32]) -> Result<(), HostError> {
+        self.received = (self.around.received)(loaded, cpus)?;
         self.begun = Instant::now();
-        (around.begin)(loaded)?;
         attach(loaded, self.names)
     }
 
     /// The first turn begins again: the attached programs stay.
-    pub fn begin(&mut self, loaded: &Loaded, around: &Around<'_>) -> Result<(), HostError> {
-        self.received = (around.received)(loaded)?;
+    pub fn begin(&mut self, loaded: &Loaded, cpus: &[u32]) -> Result<(), HostError> {
+        self.received = (self.around.received)(loaded, cpus)?;
         self.turns = self.turns.take().map(|_| Turns::new(PACKETS));
         self.begun = Instant::now();
-        (around.begin)(loaded)
+        (self.around.begin)(loaded)
     }
 
     /// To be called about 50 times a second: begins and ends turns. After an error no turn follows.
-    pub fn note(&mut self, loaded: &mut Loaded, around: &Around<'_>) -> Result<(), HostError> {
-        self.take(self.due(), loaded, around)
+    pub fn note(&mut self, loaded: &mut Loaded, cpus: &[u32]) -> Result<(), HostError> {
+        self.take(self.due(), loaded, cpus)
     }
 
     /// Takes the step that is [due](PacketHooks::due).
@@ -99,9 +100,9 @@ impl PacketHooks {
         &mut self,
         step: TurnStep,
         loaded: &mut Loaded,
-        around: &Around<'_>,
+        cpus: &[u32],
     ) -> Result<(), HostError> {
-        let stepped = self.step(step, loaded, around);
+        let stepped = self.step(step, loaded, cpus);
         if stepped.is_err() {
             let now = self.begun.elapsed();
             self.turns.get_or_insert_with(|| Turns::new(PACKETS)).stop(now);
@@ -110,17 +111,12 @@ impl PacketHooks {
         stepped
     }
 
-    fn step(
-        &mut self,
-        step: TurnStep,
-        loaded: &mut Loaded,
-        around: &Around<'_>,
-    ) -> Result<(), HostError> {
+    fn step(&mut self, step: TurnStep, loaded: &mut Loaded, cpus: &[u32]) -> Result<(), HostError> {
         let Some(turns) = &mut self.turns else { return Ok(()) };
         match step {
             TurnStep::End => {
                 let now = self.begun.elapsed();
-                let received = (around.received)(loaded)?;
+                let received = (self.around.received)(loaded, cpus)?;
                 let gains = received.iter().zip(&self.received);
                 let most = gains.map(|(now, old)| now.saturating_sub(*old)).max().unwrap_or(0);
                 self.received = received;
@@ -136,7 +132,7 @@ impl PacketHooks {
                 }
             }
             TurnStep::Begin => {
-                (around.begin)(loaded)?;
+                (self.around.begin)(loaded)?;
                 attach(loaded, self.names)?;
                 turns.begin(self.begun.elapsed());
             }
