@@ -14,7 +14,9 @@ use crate::bytes::Fields;
 use crate::cost::COSTS;
 use crate::filter::Filter;
 use crate::names::{Places, Reasons, socket_owners, transport_name};
-use crate::object::{LOST, Loaded, ObjectSpec, WANTED, compiled, lost, map, parameters, program};
+use crate::object::{
+    LOST, Loaded, ObjectSpec, WANTED, compiled, enumerators, map, parameters, program,
+};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -22,9 +24,6 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     programs: &[program("skb/kfree_skb", "drops", true)],
     ..compiled!("drops")
 };
-
-/// The program.
-const KFREE_SKB: &str = "kfree_skb";
 
 /// Parameters of the tracepoint, its own context included, when it passes the receiving socket: (context, skb,
 /// location, reason, rx_sk) since 6.11 (c53795d48ee8).
@@ -88,10 +87,6 @@ impl Probe for Drops {
     fn loaded(&self) -> &Loaded {
         &self.loaded
     }
-
-    fn lost(&self) -> Result<u64, HostError> {
-        lost(&self.loaded)
-    }
 }
 
 impl Drops {
@@ -114,7 +109,7 @@ impl Drops {
         let loaded = Loaded::load(&SPEC, &constants, &[filter.room()])?;
         filter.admit(&loaded)?;
         let (places, owners) = (RefCell::new(Places::open(&Root::host())), RefCell::default());
-        let reasons = Reasons::of_this_kernel()?;
+        let reasons = Reasons::from_pairs(enumerators("skb_drop_reason")?);
         Ok(Self { loaded, reasons, places, owners, counted: Cell::default() })
     }
 
@@ -146,7 +141,7 @@ impl Drops {
 
     /// Takes the program from its hook. It can be put into place again.
     pub fn detach(&mut self) {
-        self.loaded.detach_some(&[KFREE_SKB]);
+        self.loaded.detach_some(&["kfree_skb"]);
     }
 
     /// Packets that were counted so far, less those forgotten.
@@ -181,7 +176,7 @@ impl Drops {
         let entries = self.loaded.entries("drops")?;
         let folded = self.loaded.entries("folded")?;
         let mut places = self.places.borrow_mut();
-        places.learn(entries.iter().chain(&folded).map(|(key, _)| location(key)))?;
+        places.learn(entries.iter().chain(&folded).map(|(key, _)| Fields::of(key).u64()))?;
         let mut owners = self.owners.borrow_mut();
         let inodes: BTreeSet<u64> =
             entries.iter().map(|(key, _)| inode(key)).filter(|inode| *inode != 0).collect();
@@ -206,14 +201,9 @@ impl Drops {
     }
 }
 
-fn location(key: &[u8]) -> u64 {
-    Fields::of(key).u64()
-}
-
+/// `struct drop_key`: the socket, behind the place.
 fn inode(key: &[u8]) -> u64 {
-    let mut fields = Fields::of(key);
-    fields.skip(8);
-    fields.u64()
+    Fields::of(key).array::<2>()[1]
 }
 
 /// `struct drop_row`: when the last one was dropped.

@@ -11,7 +11,7 @@ use rxpath_host::{HostError, Root};
 use crate::bytes::Fields;
 use crate::can::require_host_pids;
 use crate::cost::COSTS;
-use crate::object::{LOST, Loaded, ObjectSpec, clear, compiled, forget_lost, lost, map, program};
+use crate::object::{LOST, Loaded, ObjectSpec, clear, compiled, forget_lost, map, program};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -92,10 +92,6 @@ impl Layout {
 impl Probe for Locks {
     fn loaded(&self) -> &Loaded {
         &self.loaded
-    }
-
-    fn lost(&self) -> Result<u64, HostError> {
-        lost(&self.loaded)
     }
 }
 

@@ -111,11 +111,6 @@ pub struct Reasons {
 }
 
 impl Reasons {
-    /// From the kernel's BTF.
-    pub fn of_this_kernel() -> Result<Self, HostError> {
-        Ok(Self::from_pairs(crate::object::enumerators("skb_drop_reason")?))
-    }
-
     /// From numbers and names as the kernel spells them.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (u32, impl AsRef<str>)>) -> Self {
         let short = |name: &str| {

@@ -27,8 +27,6 @@ use rxpath_host::HostError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bytes::Fields;
-
 pub(crate) use words::Words;
 
 #[cfg(not(feature = "bpf"))]
@@ -115,11 +113,6 @@ pub const WANTED: MapSpec = map("wanted", 8, 4);
 
 /// Records that did not fit (`lost` of the objects that count it).
 pub const LOST: MapSpec = map("lost", 4, 8);
-
-/// What an object counted in its map `lost`.
-pub(crate) fn lost(loaded: &Loaded) -> Result<u64, HostError> {
-    Ok(Fields::of(&loaded.value(LOST.name, 0)?).u64())
-}
 
 /// Forgets what an object counted in its map `lost`.
 pub(crate) fn forget_lost(loaded: &Loaded) -> Result<(), HostError> {

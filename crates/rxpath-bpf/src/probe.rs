@@ -3,7 +3,8 @@
 use rxpath_core::Warning;
 use rxpath_host::HostError;
 
-use crate::object::{Loaded, ProgramState};
+use crate::bytes::Fields;
+use crate::object::{LOST, Loaded, ProgramState};
 
 /// A running probe: one object in the kernel and its reader.
 pub trait Probe {
@@ -15,10 +16,12 @@ pub trait Probe {
         self.loaded().name()
     }
 
-    /// Everything since the start that found no room in one of its maps; 0 only if none of them can be full.
+    /// Everything since the start that found no room in one of its maps: what the object counted in its map `lost`.
     ///
     /// **Errors** when a counter cannot be read: then nobody knows whether the maps have all records.
-    fn lost(&self) -> Result<u64, HostError>;
+    fn lost(&self) -> Result<u64, HostError> {
+        Ok(Fields::of(&self.loaded().value(LOST.name, 0)?).u64())
+    }
 
     /// What became of each program.
     fn programs(&self) -> &[ProgramState] {

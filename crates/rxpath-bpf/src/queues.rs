@@ -24,9 +24,7 @@ use crate::bytes::Fields;
 use crate::cost::own_cpu;
 use crate::filter::Filter;
 use crate::names::socket_owners;
-use crate::object::{
-    LOST, Loaded, ObjectSpec, WANTED, compiled, lost, map, program, read_iterator,
-};
+use crate::object::{LOST, Loaded, ObjectSpec, WANTED, compiled, map, program, read_iterator};
 use crate::probe::Probe;
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
@@ -122,10 +120,6 @@ pub struct Waited {
 impl Probe for SocketQueues {
     fn loaded(&self) -> &Loaded {
         &self.loaded
-    }
-
-    fn lost(&self) -> Result<u64, HostError> {
-        lost(&self.loaded)
     }
 }
 
