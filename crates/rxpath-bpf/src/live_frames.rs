@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rxpath_host::{HostError, Root};
 
-use crate::object::{Loaded, ObjectSpec, ProgramSpec, Words, compiled, map, program};
+use crate::object::{Loaded, ObjectSpec, Words, compiled, map, program, unhooked};
 
 /// Bytes of a flow's value (`struct flow`), of its headers, and of the thread's words (`struct sender`).
 const FLOW: usize = 88;
@@ -22,7 +22,7 @@ const LATE_BUCKETS: u32 = 1024;
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     maps: &[map("flows", 4, FLOW as u32), map("sender", 4, SENDER), map("late", 4, 8)],
     programs: &[
-        ProgramSpec { name: "live_frame", hook: None, loses: "the sender", required: true },
+        unhooked("live_frame", "the sender", true),
         program("xdp/xdp_devmap_xmit", "what the device takes and refuses", false),
     ],
     ..compiled!("live_frames")

@@ -61,6 +61,11 @@ pub const fn program(hook: &'static str, loses: &'static str, required: bool) ->
     ProgramSpec { name: hook.split_at(at).1, hook: Some(hook), loses, required }
 }
 
+/// A program that only the reader runs.
+pub const fn unhooked(name: &'static str, loses: &'static str, required: bool) -> ProgramSpec {
+    ProgramSpec { name, hook: None, loses, required }
+}
+
 /// One object.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectSpec {

@@ -15,17 +15,13 @@ use rxpath_host::read::steering::{FlowProtocol, Landing};
 use rxpath_host::{HostError, Root};
 
 use crate::bytes::Fields;
-use crate::object::{Loaded, ObjectSpec, ProgramSpec, compiled, map};
-
-const fn iterator(name: &'static str, loses: &'static str) -> ProgramSpec {
-    ProgramSpec { name, hook: None, loses, required: false }
-}
+use crate::object::{Loaded, ObjectSpec, compiled, map, unhooked};
 
 pub(crate) static SPEC: ObjectSpec = ObjectSpec {
     maps: &[map("scratch", 4, 104)],
     programs: &[
-        iterator("udp_sockets", "SO_REUSEPORT groups of UDP"),
-        iterator("tcp_sockets", "SO_REUSEPORT groups of TCP"),
+        unhooked("udp_sockets", "SO_REUSEPORT groups of UDP", false),
+        unhooked("tcp_sockets", "SO_REUSEPORT groups of TCP", false),
     ],
     ..compiled!("reuseport")
 };

@@ -15,7 +15,9 @@ use crate::account::clock::monotonic_ns;
 use crate::bytes::Fields;
 use crate::cost::{COSTS, PartMeter};
 use crate::filter::Filter;
-use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, WANTED, compiled, map, program};
+use crate::object::{
+    Loaded, MapSpec, ObjectSpec, ProgramSpec, WANTED, compiled, map, program, unhooked,
+};
 use crate::probe::Probe;
 pub use crate::turns::Pace;
 use crate::turns::{Around, PacketHooks, TurnStep};
@@ -60,12 +62,7 @@ const PROGRAMS: &[ProgramSpec] = &[
     program("sock/sk_data_ready", "latency of stages", true),
     program("sock/sock_recv_length", "latency from socket to application", false),
     // An iterator over sockets' storages, since 5.9 (5ce6e77c7edf).
-    ProgramSpec {
-        name: read_hook::STILL_FOLLOWED,
-        hook: None,
-        loses: "when reads need no more watching",
-        required: false,
-    },
+    unhooked(read_hook::STILL_FOLLOWED, "when reads need no more watching", false),
 ];
 
 /// The hooks that run for each packet. A packet's entry goes last, so that the others are there when it is noted.

@@ -11,7 +11,7 @@ use rxpath_host::HostError;
 use rxpath_host::read::netlink::{NetworkLink, XdpMode};
 
 use crate::bytes::Fields;
-use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, compiled, map};
+use crate::object::{Loaded, MapSpec, ObjectSpec, ProgramSpec, compiled, map, unhooked};
 
 /// `XDP_FLAGS_SKB_MODE` and `XDP_FLAGS_DRV_MODE`, include/uapi/linux/if_link.h.
 const GENERIC: u32 = 2;
@@ -27,7 +27,7 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
 };
 
 const fn own(action: XdpAction) -> ProgramSpec {
-    ProgramSpec { name: action.program(), hook: None, loses: "the receiver", required: true }
+    unhooked(action.program(), "the receiver", true)
 }
 
 /// What happens to the datagrams.

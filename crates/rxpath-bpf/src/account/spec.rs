@@ -1,7 +1,7 @@
 //! The probe's object as its reader takes it apart: maps, programs, and what is missing without each.
 
 use crate::cost::COSTS;
-use crate::object::{ObjectSpec, ProgramSpec, compiled, map, program};
+use crate::object::{ObjectSpec, compiled, map, program, unhooked};
 use crate::polls::{self, LINES, NAPIS, POLLED};
 
 pub(super) const REQUIRED: bool = true;
@@ -36,10 +36,10 @@ pub(crate) static SPEC: ObjectSpec = ObjectSpec {
         COSTS,
     ],
     programs: &[
-        ProgramSpec { name: READ, hook: None, loses: "everything", required: REQUIRED },
-        ProgramSpec { name: END, hook: None, loses: BY_TURNS, required: REQUIRED },
-        ProgramSpec { name: polls::BEGIN, hook: None, loses: BY_TURNS, required: REQUIRED },
-        ProgramSpec { name: polls::END, hook: None, loses: BY_TURNS, required: REQUIRED },
+        unhooked(READ, "everything", REQUIRED),
+        unhooked(END, BY_TURNS, REQUIRED),
+        unhooked(polls::BEGIN, BY_TURNS, REQUIRED),
+        unhooked(polls::END, BY_TURNS, REQUIRED),
         program("sched/sched_switch", "everything: tasks cannot be distinguished", REQUIRED),
         program("irq/softirq_entry", "everything: no softirq is seen", REQUIRED),
         program("irq/softirq_exit", "everything: no softirq is seen", REQUIRED),
