@@ -88,8 +88,10 @@ pub struct XdpReceive {
     _link: OwnedFd,
     loaded: Loaded,
     queues: u32,
-    program_id: u32,
-    mode: XdpMode,
+    /// The kernel's number of the program.
+    pub program_id: u32,
+    /// Where the program runs.
+    pub mode: XdpMode,
 }
 
 impl Prepared {
@@ -133,16 +135,6 @@ impl Prepared {
 }
 
 impl XdpReceive {
-    /// Where the program runs.
-    pub fn mode(&self) -> XdpMode {
-        self.mode
-    }
-
-    /// The kernel's number of the program.
-    pub fn program_id(&self) -> u32 {
-        self.program_id
-    }
-
     /// What became of the frames of all queues so far.
     pub fn counts(&self) -> Result<XdpCounts, HostError> {
         let mut sum = XdpCounts::default();

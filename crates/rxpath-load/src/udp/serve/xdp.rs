@@ -105,8 +105,8 @@ pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
     let program = prepared.attach().map_err(refused)?;
     settings.xdp_program = Some(XdpProgramSettings {
         device: device.name.clone(),
-        program_id: program.program_id(),
-        mode: program.mode(),
+        program_id: program.program_id,
+        mode: program.mode,
         vlan_id,
     });
     let program = Arc::new(program);
