@@ -172,6 +172,8 @@ fn lab_finding(can: &CanRun) -> DoctorFinding {
 
 fn probes(root: &Root) -> Vec<ProbeState> {
     let allowed = can_run(root).require("load BPF programs");
+    // Their results mean nothing where softirqs can be preempted.
+    let time_softirqs = [account::SPEC.name, polls::SPEC.name];
     [
         (&account::SPEC, "steal"),
         (&polls::SPEC, "trace"),
@@ -186,7 +188,7 @@ fn probes(root: &Root) -> Vec<ProbeState> {
     .map(|(spec, used_by)| {
         let programs = match &allowed {
             Err(error) => Fact::denied(error.to_string()),
-            Ok(()) if times_softirqs(spec.name) && is_realtime(root) => {
+            Ok(()) if time_softirqs.contains(&spec.name) && is_realtime(root) => {
                 Fact::denied("a kernel without PREEMPT_RT")
             }
             Ok(()) => fact(crate::Loaded::load(spec, &[], &[])).map(|it| it.programs().to_vec()),
@@ -194,11 +196,6 @@ fn probes(root: &Root) -> Vec<ProbeState> {
         ProbeState { probe: spec.name.into(), used_by: used_by.into(), programs }
     })
     .collect()
-}
-
-/// Probes whose results mean nothing where softirqs can be preempted.
-fn times_softirqs(probe: &str) -> bool {
-    [account::SPEC.name, polls::SPEC.name].contains(&probe)
 }
 
 #[cfg(test)]

@@ -44,9 +44,7 @@ impl Cgroup {
     ///
     /// **Errors** `Unsupported` without a version 2 hierarchy, `Missing` when there is no such group.
     pub fn find(root: &Root, name: &Path) -> Result<Self, HostError> {
-        let (path, level) = place(root, name)?;
-        let about = std::fs::metadata(&path).map_err(|e| HostError::from_io("read", &path, e))?;
-        Ok(Self { id: about.ino(), level })
+        place(root, name).map(|(_, group)| group)
     }
 
     /// The directory of that group.
@@ -57,8 +55,8 @@ impl Cgroup {
     }
 }
 
-/// The directory of a group, and how many groups lie above it.
-fn place(root: &Root, name: &Path) -> Result<(PathBuf, u32), HostError> {
+/// The directory of a group, and the group.
+fn place(root: &Root, name: &Path) -> Result<(PathBuf, Cgroup), HostError> {
     let mount =
         mount_point(&root.text("/proc/self/mounts")?).ok_or_else(|| HostError::Unsupported {
             what: format!("find the cgroup {}", name.display()),
@@ -67,11 +65,11 @@ fn place(root: &Root, name: &Path) -> Result<(PathBuf, u32), HostError> {
     let below = name.strip_prefix(&mount).unwrap_or(name);
     let below = below.strip_prefix("/").unwrap_or(below);
     let path = mount.join(below);
-    std::fs::metadata(&path).map_err(|e| HostError::from_io("read", &path, e))?;
+    let about = std::fs::metadata(&path).map_err(|e| HostError::from_io("read", &path, e))?;
     if !path.join("cgroup.controllers").exists() {
         return Err(HostError::malformed(path, 0, "no control group of version 2"));
     }
-    Ok((path, below.components().count() as u32))
+    Ok((path, Cgroup { id: about.ino(), level: below.components().count() as u32 }))
 }
 
 /// Where the version 2 hierarchy is mounted (`/proc/self/mounts`).

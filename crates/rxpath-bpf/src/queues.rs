@@ -144,7 +144,10 @@ impl SocketQueues {
             });
         }
         let shared = Arc::new(Shared::default());
-        let (told, place) = (Arc::clone(&shared), namespace_of(filter));
+        // The named one, the process's, or this one.
+        let of_process = || filter.process.map(|pid| format!("/proc/{pid}/ns/net").into());
+        let place = filter.netns_path.clone().or_else(of_process);
+        let told = Arc::clone(&shared);
         let looker = std::thread::Builder::new()
             .name("rxpath-queues".into())
             .spawn(move || look(&links, place, &told))
@@ -191,12 +194,6 @@ impl Drop for SocketQueues {
             let _ = looker.join();
         }
     }
-}
-
-/// The namespace to scan: the named one, the process's, or this one.
-fn namespace_of(filter: &Filter) -> Option<PathBuf> {
-    let process = || filter.process.map(|pid| format!("/proc/{pid}/ns/net").into());
-    filter.netns_path.clone().or_else(process)
 }
 
 fn look(

@@ -189,13 +189,13 @@ impl Stages {
         if let Some(meter) = &mut self.meter {
             meter.begun = in_place;
         }
+        Ok(())
     }
 
     /// Measures what the hooks cost, in the first part of a window of this length.
     pub fn measure_cost(&mut self, window: Duration) {
         let part = PartMeter::start(&[&self.loaded], window);
         self.meter = Some(Meter { part, begun: self.in_place(), stopped: None });
-        Ok(())
     }
 
     /// To be called some fifty times a second: begins and ends turns.
@@ -313,11 +313,7 @@ impl Stages {
             add_row(&mut stages, &mut sums, &self.loaded.value("cpus", *cpu)?);
         }
         for (stage, sum) in stages.iter_mut().zip(sums) {
-            stage.mean_ns = if stage.latencies_count > 0 {
-                sum as f64 / stage.latencies_count as f64
-            } else {
-                0.0
-            };
+            stage.mean_ns = sum as f64 / stage.latencies_count.max(1) as f64;
         }
         for (key, value) in self.loaded.entries("samples")? {
             let (stage, outlier) = outlier(&key, &value);

@@ -181,15 +181,14 @@ impl CpuWindow {
     pub fn since(&self, earlier: Option<&Self>) -> Self {
         let Some(earlier) = earlier else { return *self };
         Self {
-            cpu: self.cpu,
             start_ns: earlier.end_ns,
-            end_ns: self.end_ns,
             skipped_ns: self.skipped_ns.saturating_sub(earlier.skipped_ns),
             lost_ns: self.lost_ns.saturating_sub(earlier.lost_ns),
             lost_slices: self.lost_slices.saturating_sub(earlier.lost_slices),
             lost_polls: self.lost_polls.saturating_sub(earlier.lost_polls),
             lost_flows: self.lost_flows.saturating_sub(earlier.lost_flows),
             unmatched: self.unmatched.saturating_sub(earlier.unmatched),
+            ..*self
         }
     }
 

@@ -63,7 +63,7 @@ impl Prepared {
         let scale = TickScale::begin();
         let span = TickScale::ticks_of(time);
         // With work in it a turn varies by some percent.
-        let turn = turn_ticks(rounds);
+        let turn = fastest_row(rounds, 1);
         let threshold = TickScale::ticks_of(LEAST_GAP).max(1) + turn + turn / 8;
         Self { rounds, span, threshold, scale }
     }
@@ -99,19 +99,6 @@ impl Prepared {
             turn_ns: turn * ns,
         }
     }
-}
-
-/// One undisturbed turn: the shortest of many.
-fn turn_ticks(rounds: u32) -> u64 {
-    let mut state = 1;
-    let mut shortest = u64::MAX;
-    for _ in 0..2000 {
-        let start = ticks();
-        state = work(rounds, state);
-        shortest = shortest.min(ticks().wrapping_sub(start));
-    }
-    black_box(state);
-    shortest
 }
 
 /// Turns of the two rows that are timed: some microseconds with work in them, which also on a busy CPU nothing

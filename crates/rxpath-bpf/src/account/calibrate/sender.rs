@@ -39,7 +39,8 @@ impl InterruptSender {
         let (to_starter, answers) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let sending = Sending { spins, answers: to_starter, stop: Arc::clone(&stop), longest };
-        let thread = Some(spawn(move || sending.run(prepare, cpus))?);
+        let run = move || sending.run(prepare, cpus).unwrap_or_else(|e| sending.answer(Err(e)));
+        let thread = Some(spawn(run)?);
         let sender = Self { rates: Some(rates), answers, stop, thread };
         sender.answer()?;
         Ok(sender)
@@ -93,21 +94,16 @@ struct Sending {
 }
 
 impl Sending {
-    fn run(&self, prepare: Prepare, cpus: (u32, u32)) {
-        let mut act = match prepare(cpus) {
-            Ok(act) => act,
-            Err(error) => return self.answer(Err(error)),
-        };
+    /// **Errors** the last answer.
+    fn run(&self, prepare: Prepare, cpus: (u32, u32)) -> Result<(), HostError> {
+        let mut act = prepare(cpus)?;
         self.answer(Ok(()));
         for rate in &self.spins {
             self.answer(Ok(()));
-            let sent = self.at_rate(rate, &mut act);
-            let has_failed = sent.is_err();
-            self.answer(sent);
-            if has_failed {
-                return;
-            }
+            self.at_rate(rate, &mut act)?;
+            self.answer(Ok(()));
         }
+        Ok(())
     }
 
     fn answer(&self, answer: Result<(), HostError>) {
