@@ -5,7 +5,6 @@
 //! It must not touch a namespace that the owner's run did not make.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -61,11 +60,25 @@ pub fn move_apart() -> Result<(), HostError> {
 /// process, thread and socket in it is gone.
 #[derive(Debug)]
 pub struct Namespace {
+    // They are dropped in this order: the thread ends before the name goes.
+    thread: NsThread,
+    file: File,
+    given: GivenName,
+}
+
+/// The name of a namespace of this run. Dropping it takes the name away.
+#[derive(Debug)]
+struct GivenName {
     name: String,
     owner: Owner,
-    file: File,
-    // An option only so that `drop` can end the thread first.
-    thread: Option<NsThread>,
+}
+
+impl Drop for GivenName {
+    fn drop(&mut self) {
+        if unname(&self.name).is_err() {
+            self.owner.left_something();
+        }
+    }
 }
 
 impl Namespace {
@@ -88,37 +101,21 @@ impl Namespace {
                 HostError::from_io("create", &path, e)
             }
         })?;
-        let made = NsThread::found(&path, &name, owner).and_then(|thread| {
-            let file = File::open(&path).map_err(|e| HostError::from_io("open", &path, e))?;
-            thread.run(|inside| inside.route()?.set_up("lo", true))??;
-            Ok((thread, file))
-        });
-        match made {
-            Ok((thread, file)) => {
-                Ok(Self { name, owner: owner.clone(), file, thread: Some(thread) })
-            }
-            Err(error) => {
-                if unname(&name).is_err() {
-                    owner.left_something();
-                }
-                Err(error)
-            }
-        }
+        let given = GivenName { name, owner: owner.clone() };
+        let thread = NsThread::found(&path, &given.name, owner)?;
+        let file = File::open(&path).map_err(|e| HostError::from_io("open", &path, e))?;
+        thread.run(|inside| inside.route()?.set_up("lo", true))??;
+        Ok(Self { thread, file, given })
     }
 
     /// Its name, as `ip netns` shows it.
     pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// A descriptor of it, for [`crate::lab::veth::VethSpec::peer_ns`].
-    pub(crate) fn raw_fd(&self) -> RawFd {
-        self.file.as_raw_fd()
+        &self.given.name
     }
 
     /// Another thread that lives in it, for a reader that must not wait for others.
     pub fn thread(&self) -> Result<NsThread, HostError> {
-        NsThread::enter(self.as_fd(), &self.name, &self.owner)
+        NsThread::enter(&self.file, &self.given.name, &self.given.owner)
     }
 
     /// Runs `job` in the namespace's own thread and gives its value. A panic in it goes on here.
@@ -127,23 +124,7 @@ impl Namespace {
         T: Send + 'static,
         F: FnOnce(&mut Inside) -> T + Send + 'static,
     {
-        let thread = self.thread.as_ref();
-        thread.ok_or_else(|| HostError::Missing { path: named(&self.name) })?.run(job)
-    }
-}
-
-impl AsFd for Namespace {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        self.thread = None;
-        if unname(&self.name).is_err() {
-            self.owner.left_something();
-        }
+        self.thread.run(job)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::os::fd::AsRawFd;
 use std::process::Command;
 
 use super::{Namespace, NsChild};
@@ -238,7 +239,7 @@ impl Namespace {
         peer_dev: &str,
         queues: u32,
     ) -> Result<(), HostError> {
-        let (peer_dev, peer_ns) = (peer_dev.to_owned(), peer.raw_fd());
+        let (peer_dev, peer_ns) = (peer_dev.to_owned(), peer.file.as_raw_fd());
         self.link(dev, move |route, dev| {
             let spec = VethSpec { name: dev, peer: &peer_dev, peer_ns, queues };
             route.create_veth(&spec)

@@ -2,10 +2,10 @@
 
 use std::any::Any;
 use std::fs::{File, OpenOptions};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 use std::thread::JoinHandle;
 
@@ -38,16 +38,21 @@ impl NsThread {
     /// Starts a thread in a new namespace and gives the namespace the name at `path`.
     pub(super) fn found(path: &Path, name: &str, owner: &Owner) -> Result<Self, HostError> {
         let path = path.to_path_buf();
-        Self::start(name, owner, move || make(&path))
+        Self::start(name, owner, move || {
+            unshare(CloneFlags::CLONE_NEWNET)
+                .map_err(|e| refused("create a network namespace", e))?;
+            let own = Some("/proc/thread-self/ns/net");
+            mount(own, &path, NOTHING, MsFlags::MS_BIND, NOTHING)
+                .map_err(|e| refused(format!("mount {}", path.display()), e))
+        })
     }
 
     /// Starts a thread in an existing namespace.
-    pub(super) fn enter(ns: BorrowedFd<'_>, name: &str, owner: &Owner) -> Result<Self, HostError> {
-        let fd =
-            ns.try_clone_to_owned().map_err(|e| HostError::from_io("open", Path::new(name), e))?;
+    pub(super) fn enter(ns: &File, name: &str, owner: &Owner) -> Result<Self, HostError> {
+        let ns = ns.try_clone().map_err(|e| HostError::from_io("open", Path::new(name), e))?;
         let what = format!("enter namespace {name}");
         Self::start(name, owner, move || {
-            setns(fd.as_fd(), CloneFlags::CLONE_NEWNET).map_err(|errno| refused(what, errno))
+            setns(ns, CloneFlags::CLONE_NEWNET).map_err(|errno| refused(what, errno))
         })
     }
 
@@ -122,13 +127,6 @@ impl Drop for NsThread {
             let _ = thread.join();
         }
     }
-}
-
-fn make(path: &PathBuf) -> Result<(), HostError> {
-    unshare(CloneFlags::CLONE_NEWNET).map_err(|e| refused("create a network namespace", e))?;
-    let own = Some("/proc/thread-self/ns/net");
-    mount(own, path, NOTHING, MsFlags::MS_BIND, NOTHING)
-        .map_err(|e| refused(format!("mount {}", path.display()), e))
 }
 
 /// An own mount namespace whose `/sys` shows the thread's network namespace, with what is mounted below `/sys` in its place.
