@@ -70,7 +70,7 @@ impl Bed {
             return None;
         };
         let (bed, tx, rx) = bed.with_pair();
-        rx.set_queue_attr("veth", "rx-0/rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
+        rx.set_dev_attr("veth", "queues/rx-0/rps_cpus", &format!("{:x}", 1u64 << to)).unwrap();
         Some((bed, tx, rx, [from, to]))
     }
 

@@ -52,11 +52,11 @@ fn settings_are_read_back() {
     let host = std::fs::read_to_string("/proc/sys/net/ipv4/udp_rmem_min").unwrap();
     assert_ne!(host.trim(), "8192", "the host's own value is untouched");
 
-    let change = rx.set_queue_attr("veth", "rx-1/rps_cpus", "1").unwrap();
+    let change = rx.set_dev_attr("veth", "queues/rx-1/rps_cpus", "1").unwrap();
     assert_eq!(change.outcome, ChangeOutcome::Applied);
-    let refused = rx.set_queue_attr("veth", "rx-0/rps_cpus", "nonsense").unwrap();
+    let refused = rx.set_dev_attr("veth", "queues/rx-0/rps_cpus", "nonsense").unwrap();
     assert!(matches!(refused.outcome, ChangeOutcome::Refused { .. }), "{refused:?}");
-    let missing = rx.set_queue_attr("veth", "rx-7/rps_cpus", "1");
+    let missing = rx.set_dev_attr("veth", "queues/rx-7/rps_cpus", "1");
     assert!(matches!(missing, Err(HostError::Missing { .. })), "{missing:?}");
     assert!(matches!(rx.set_sysctl("net.nope", "1"), Err(HostError::Missing { .. })));
 }

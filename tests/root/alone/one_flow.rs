@@ -17,7 +17,7 @@ const MANY: usize = 400;
 fn one_flow_fills_one_bucket_and_many_flows_fill_most() {
     let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
     // Here only RPS has the kernel compute a hash.
-    rx.set_queue_attr("veth", "rx-0/rps_cpus", "1").unwrap();
+    rx.set_dev_attr("veth", "queues/rx-0/rps_cpus", "1").unwrap();
     let _service = rx.run(|_| UdpSocket::bind((RX_IP, PORT)).unwrap()).unwrap();
     let bound = |count: usize| -> Vec<UdpSocket> {
         let one = |_| UdpSocket::bind((TX_IP, 0)).unwrap();

@@ -71,7 +71,7 @@ impl Place {
             ns.set_up("veth", true).unwrap();
         }
         // A mask on the last queue, which goes away when there are fewer queues.
-        ns.set_queue_attr("veth", "rx-3/rps_cpus", "1").unwrap();
+        ns.set_dev_attr("veth", "queues/rx-3/rps_cpus", "1").unwrap();
         let dir = tempfile::tempdir().unwrap();
         let made = Self { ns, peer, _owner: owner, dir, before: BTreeMap::new() };
         Some(Self { before: made.snapshot(), ..made })

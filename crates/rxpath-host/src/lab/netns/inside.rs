@@ -178,7 +178,7 @@ impl Namespace {
         self.set(Target::Sysctl { key: key.into() }, value)
     }
 
-    /// Sets `/sys/class/net/DEV/ATTR` (`threaded`, `gro_flush_timeout`, `napi_defer_hard_irqs`).
+    /// Sets `/sys/class/net/DEV/ATTR` (`threaded`, `gro_flush_timeout`, `queues/rx-0/rps_cpus`).
     pub fn set_dev_attr(
         &self,
         dev: &str,
@@ -186,16 +186,6 @@ impl Namespace {
         value: &str,
     ) -> Result<SettingChange, HostError> {
         self.set(Target::Attr { dev: dev.into(), attr: attr.into() }, value)
-    }
-
-    /// Sets `/sys/class/net/DEV/queues/ATTR` (`rx-0/rps_cpus`, `tx-0/xps_cpus`).
-    pub fn set_queue_attr(
-        &self,
-        dev: &str,
-        attr: &str,
-        value: &str,
-    ) -> Result<SettingChange, HostError> {
-        self.set_dev_attr(dev, &format!("queues/{attr}"), value)
     }
 
     /// Sets features by the kernel's or ethtool's short names, together, and reads them back.

@@ -51,11 +51,8 @@ impl LabSettings<'_> {
         let lab = self.lab;
         if !lab.rps_cpus.is_empty() {
             for queue in 0..lab.queues.max(1) {
-                let change = rx.set_queue_attr(
-                    DEVICE,
-                    &format!("rx-{queue}/rps_cpus"),
-                    &lab.rps_cpus.to_mask(),
-                )?;
+                let attr = format!("queues/rx-{queue}/rps_cpus");
+                let change = rx.set_dev_attr(DEVICE, &attr, &lab.rps_cpus.to_mask())?;
                 self.note(PathSide::Rx, change.applied()?);
             }
         }
