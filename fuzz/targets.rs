@@ -6,7 +6,7 @@
 use rxpath_bpf::names::names_of;
 use rxpath_bpf::steal::openssl;
 use rxpath_core::{Bytes, CpuList, ItemCount, Nanos, SchedClass};
-use rxpath_host::lab::capture::scrub::Scrubber;
+use rxpath_host::lab::capture::scrub::{HostNames, Scrubber};
 use rxpath_host::lab::nft;
 use rxpath_host::netlink::wire;
 use rxpath_host::pairs::Pairs;
@@ -257,7 +257,8 @@ fn driver_names(text: &str) {
 }
 
 fn scrubber() -> Scrubber {
-    Scrubber::new(vec!["granite01".into()], vec!["annabel".into()])
+    let users = vec!["annabel".into()];
+    Scrubber::new(HostNames { hosts: vec!["granite01".into()], users })
 }
 
 fn netlink_frames(bytes: &[u8]) {

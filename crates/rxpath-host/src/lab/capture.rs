@@ -31,7 +31,7 @@ use crate::read::root::LATER;
 use crate::read::startup::{self, SCRIPTS};
 use crate::read::sysfs::device;
 use crate::{HostError, Root};
-use scrub::{Replaced, Scrubber};
+use scrub::{HostNames, Replaced, Scrubber};
 use sources::{Source, SourceKind};
 use tree::Tree;
 
@@ -77,7 +77,7 @@ pub struct Captured {
 pub fn capture(dir: &Path, is_scrubbed: bool) -> Result<Captured, HostError> {
     let root = Root::host();
     make_empty(dir)?;
-    let scrubber = if is_scrubbed { Scrubber::of_host(&root) } else { Scrubber::none() };
+    let scrubber = if is_scrubbed { Scrubber::new(HostNames::of(&root)) } else { Scrubber::none() };
     let later = dir.join(LATER);
     let mut job = Job {
         started: Instant::now(),
@@ -124,7 +124,7 @@ impl<'a> Job<'a> {
     fn again(&mut self, dir: &'a Path) -> Result<(), HostError> {
         // why: two readings this far apart are what the second tree is for.
         thread::sleep(SHORT_WINDOW.saturating_sub(self.started.elapsed()));
-        let first = std::mem::replace(&mut self.tree, Tree::new(dir));
+        let first = std::mem::replace(&mut self.tree.base, dir);
         self.seen.clear();
         self.cgroups()?;
         for source in sources::all().iter().filter(|one| one.sort == SourceKind::Counters) {
@@ -141,8 +141,7 @@ impl<'a> Job<'a> {
             }
             self.json(nic::HOST_PATH, &reader.host_counted(), &[])?;
         }
-        let later = std::mem::replace(&mut self.tree, first);
-        self.tree.add(&later);
+        self.tree.base = first;
         Ok(())
     }
 

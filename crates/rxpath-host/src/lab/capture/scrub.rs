@@ -89,7 +89,7 @@ impl Scrubber {
     }
 
     /// One that knows these names.
-    pub fn new(hosts: Vec<String>, users: Vec<String>) -> Self {
+    pub fn new(HostNames { hosts, users }: HostNames) -> Self {
         let hosts = hosts.into_iter().map(|name| (name, "host".to_owned()));
         let users = users.into_iter().map(|name| (name, "user".to_owned()));
         // A name of both is the host's.
@@ -103,12 +103,6 @@ impl Scrubber {
     ) -> Self {
         names.retain(|name, _| name.len() >= SHORTEST_NAME);
         Self { known: names, addresses, ..Self::default() }
-    }
-
-    /// One that knows the names of a host and of its users.
-    pub(crate) fn of_host(root: &Root) -> Self {
-        let HostNames { hosts, users } = HostNames::of(root);
-        Self::new(hosts, users)
     }
 
     /// What was replaced so far.
@@ -290,7 +284,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn scrubber() -> Scrubber {
-        Scrubber::new(vec!["granite01".into(), "vm".into()], vec!["annabel".into()])
+        let hosts = vec!["granite01".into(), "vm".into()];
+        Scrubber::new(HostNames { hosts, users: vec!["annabel".into()] })
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn of_start_up_files_only_names_of_settings_are_kept() {
         started: Instant::now(),
         nics: Vec::new(),
         root: Root::tree(here.path()).unwrap(),
-        scrubber: Scrubber::new(Vec::new(), Vec::new()),
+        scrubber: Scrubber::new(HostNames::default()),
     };
     for source in sources::all().iter().filter(|one| one.sort == SourceKind::Startup) {
         job.source(source).unwrap();
@@ -143,7 +143,7 @@ fn a_version_of_four_numbers_is_no_address() {
         started: Instant::now(),
         nics: Vec::new(),
         root: Root::host(),
-        scrubber: Scrubber::new(Vec::new(), Vec::new()),
+        scrubber: Scrubber::new(HostNames::default()),
     };
     let driver = DriverInfo {
         driver: "be2net".into(),

@@ -10,10 +10,11 @@ use crate::HostError;
 /// More links in a row than any path of sysfs has.
 const MAX_LINKS: usize = 16;
 
-/// The tree being written, and what was.
+/// The tree being written, and what was, in this and in other directories.
 #[derive(Debug)]
 pub(super) struct Tree<'a> {
-    base: &'a Path,
+    /// Its directory.
+    pub base: &'a Path,
     pub files_count: u64,
     pub links_count: u64,
     pub total_bytes: u64,
@@ -22,13 +23,6 @@ pub(super) struct Tree<'a> {
 impl<'a> Tree<'a> {
     pub(super) fn new(base: &'a Path) -> Self {
         Self { base, files_count: 0, links_count: 0, total_bytes: 0 }
-    }
-
-    /// Counts what another tree wrote as well.
-    pub(super) fn add(&mut self, other: &Tree<'_>) {
-        self.files_count += other.files_count;
-        self.links_count += other.links_count;
-        self.total_bytes += other.total_bytes;
     }
 
     /// The place of a path that has no links.
