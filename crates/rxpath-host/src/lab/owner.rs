@@ -118,7 +118,8 @@ impl Owner {
         });
         let _ = fs::remove_file(&draft);
         written?;
-        sync_dir(dir);
+        // tmpfs, where /run lives, has nothing to sync; elsewhere a failure costs only crash safety.
+        let _ = File::open(dir).and_then(|dir| dir.sync_all());
         let inner =
             Inner { id: id.into(), path, file: Mutex::new(file), left: AtomicBool::new(false) };
         Ok(Self { inner: Arc::new(inner) })
@@ -162,9 +163,4 @@ fn append<T: Serialize>(file: &mut File, path: &Path, line: &T) -> Result<(), Ho
     file.write_all(text.as_bytes())
         .and_then(|()| file.sync_data())
         .map_err(|e| HostError::from_io("write", path, e))
-}
-
-fn sync_dir(dir: &Path) {
-    // tmpfs, where /run lives, has nothing to sync; elsewhere a failure costs only crash safety.
-    let _ = File::open(dir).and_then(|dir| dir.sync_all());
 }
