@@ -10,7 +10,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::fact;
-use crate::read::kernel_config;
 use crate::{HostError, Root, listed};
 
 mod cpu;
@@ -36,12 +35,16 @@ fn names(section: &str) -> impl Iterator<Item = &'static str> {
 /// **Cost** about 10 ms; nothing is written and nothing waits.
 pub fn collect(root: &Root) -> EnvironmentFacts {
     let mut facts = Facts { root, found: BTreeMap::new() };
-    let config = kernel_config::read(root);
-    kernel::collect(&mut facts, &config);
+    kernel::collect(&mut facts);
     cpu::collect(&mut facts);
     surroundings::collect(&mut facts);
     network::collect(&mut facts);
     facts.found
+}
+
+/// What several facts are parts of: where it could not be read, each of them is a gap for the same reason.
+fn parts_of<T>(read: &Result<T, HostError>) -> Fact<&T> {
+    read.as_ref().map_or_else(|error| Fact::absent(error.to_string()), Fact::ok)
 }
 
 /// The facts found so far.

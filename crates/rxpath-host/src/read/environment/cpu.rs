@@ -3,7 +3,7 @@
 use rxpath_core::Fact;
 use serde_json::{Map, Value, json};
 
-use super::Facts;
+use super::{Facts, parts_of};
 use crate::read::procfs::cpuinfo;
 use crate::read::{ntp, thread, topology};
 
@@ -11,33 +11,21 @@ const CPU: &str = "/sys/devices/system/cpu";
 
 pub(super) fn collect(facts: &mut Facts<'_>) {
     let info = facts.root.parsed(cpuinfo::PATH, cpuinfo::parse);
-    match info {
-        Ok(info) => {
-            let model = Fact::of(info.model(), "not in /proc/cpuinfo");
-            facts.put("cpu.model", model);
-            facts.put("cpu.count", Fact::ok(info.cpus));
-            // The flag is x86's; other architectures don't say it here.
-            let guest = if info.first.contains_key("flags") {
-                Fact::ok(info.has("hypervisor"))
-            } else {
-                Fact::absent("this architecture's /proc/cpuinfo does not tell")
-            };
-            facts.put("virtualization.guest", guest);
-        }
-        Err(error) => {
-            let why = error.to_string();
-            for name in ["cpu.model", "cpu.count", "virtualization.guest"] {
-                facts.put(name, Fact::<()>::absent(why.clone()));
-            }
-        }
-    }
+    let info = parts_of(&info);
+    let model = info.clone().and_then(|info| Fact::of(info.model(), "not in /proc/cpuinfo"));
+    facts.put("cpu.model", model);
+    facts.put("cpu.count", info.clone().map(|info| info.cpus));
+    // The flag is x86's; other architectures don't say it here.
+    let guest = info.and_then(|info| {
+        let is_guest = info.first.contains_key("flags").then(|| info.has("hypervisor"));
+        Fact::of(is_guest, "this architecture's /proc/cpuinfo does not tell")
+    });
+    facts.put("virtualization.guest", guest);
     facts.result("cpu.online", facts.root.cpus(&format!("{CPU}/online")));
     facts.live("cpu.allowed", thread::allowed_cpus);
     let topology = topology::read(facts.root);
-    let cores = match &topology {
-        Ok(topology) => Fact::of(topology.cores(), "a CPU does not tell its siblings"),
-        Err(error) => Fact::absent(error.to_string()),
-    };
+    let cores = parts_of(&topology)
+        .and_then(|topology| Fact::of(topology.cores(), "a CPU does not tell its siblings"));
     facts.put("cpu.cores", cores);
     facts.result("cpu.topology", topology);
     facts.text("cpu.smt", &format!("{CPU}/smt/control"));

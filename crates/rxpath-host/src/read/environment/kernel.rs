@@ -1,45 +1,34 @@
 //! The kernel: release, build options, tick, boot parameters.
 
-use rxpath_core::Fact;
 use serde_json::{Map, Value, json};
 
-use super::{Facts, in_force, names};
-use crate::HostError;
-use crate::read::kernel_config::{self, KernelConfig};
-use crate::read::procfs;
+use super::{Facts, in_force, names, parts_of};
+use crate::read::{kernel_config, procfs};
 
-pub(super) fn collect(facts: &mut Facts<'_>, config: &Result<KernelConfig, HostError>) {
+pub(super) fn collect(facts: &mut Facts<'_>) {
     facts.text("kernel.release", "/proc/sys/kernel/osrelease");
     facts.text("kernel.version", "/proc/sys/kernel/version");
     facts.result("kernel.tainted", facts.root.number::<i64>("/proc/sys/kernel/tainted"));
     let cmdline = facts.root.value("/proc/cmdline").map(|text| parameters(&text));
     facts.result("kernel.cmdline", cmdline);
-    let preempt =
-        facts.root.value("/sys/kernel/debug/sched/preempt").map(|text| in_force(&text).to_owned());
-    facts.result("kernel.preempt", preempt);
     facts.text("boot.id", "/proc/sys/kernel/random/boot_id");
     let uptime = procfs::uptime(facts.root);
     facts.result("boot.uptime_s", uptime.map(|uptime| uptime.as_secs_f64()));
+    let config = kernel_config::read(facts.root);
     facts.put("kernel.hz", kernel_config::tick(facts.root, config.as_ref().ok()));
-    match config {
-        Ok(config) => {
-            facts.put("kernel.config.source", Fact::ok(config.source.clone()));
-            let options: Map<String, Value> = names("[options]")
-                .map(|name| (name.to_owned(), json!(config.get(name).unwrap_or("n"))))
-                .collect();
-            facts.put("kernel.config.options", Fact::ok(options));
-        }
-        Err(error) => {
-            let why = error.to_string();
-            facts.put("kernel.config.source", Fact::<()>::absent(why.clone()));
-            facts.put("kernel.config.options", Fact::<()>::absent(why));
-        }
+    let config = parts_of(&config);
+    facts.put("kernel.config.source", config.clone().map(|config| &config.source));
+    let options = config.map(|config| {
+        let of = |name: &str| (name.to_owned(), json!(config.get(name).unwrap_or("n")));
+        names("[options]").map(of).collect::<Map<String, Value>>()
+    });
+    facts.put("kernel.config.options", options);
+    for (name, path) in [
+        ("kernel.preempt", "/sys/kernel/debug/sched/preempt"),
+        ("memory.transparent_hugepages", "/sys/kernel/mm/transparent_hugepage/enabled"),
+    ] {
+        facts.result(name, facts.root.value(path).map(|text| in_force(&text).to_owned()));
     }
-    let thp = facts
-        .root
-        .value("/sys/kernel/mm/transparent_hugepage/enabled")
-        .map(|text| in_force(&text).to_owned());
-    facts.result("memory.transparent_hugepages", thp);
 }
 
 /// The kernel's command line without the parameters that matter to nothing here: they may name disks and hosts.
