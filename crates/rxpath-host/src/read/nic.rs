@@ -217,20 +217,29 @@ pub struct HostAnswers {
 ///
 /// **Errors** when the devices can't be listed; what goes wrong with one device is its gaps.
 pub fn all(root: &Root) -> Result<BTreeMap<String, Nic>, HostError> {
-    let names = device::names(root)?;
+    let mut nics = named(root, &device::names(root)?)?;
+    if root.is_live() {
+        let qdiscs = Reader::open()?.qdiscs();
+        for nic in nics.values_mut() {
+            nic.qdiscs = qdiscs.of(nic);
+        }
+    }
+    Ok(nics)
+}
+
+/// These devices, each asked or recorded as in [`all`], but of the running host without queueing disciplines.
+///
+/// **Errors** when the kernel gives no netlink socket at all.
+pub fn named(root: &Root, names: &[String]) -> Result<BTreeMap<String, Nic>, HostError> {
     let mut reader = if root.is_live() { Some(Reader::open()?) } else { None };
-    let qdiscs = reader.as_mut().map(Reader::qdiscs);
-    let found = names.into_iter().map(|name| {
-        let nic = match reader.as_mut().zip(qdiscs.as_ref()) {
-            Some((reader, qdiscs)) => {
-                let nic = reader.device(&name);
-                Nic { qdiscs: qdiscs.of(&nic), ..nic }
-            }
-            None => load(root, &name).unwrap_or_else(|e| Nic::all_gaps(&e.to_string())),
+    let answers = names.iter().map(|name| {
+        let nic = match reader.as_mut() {
+            Some(reader) => reader.device(name),
+            None => load(root, name).unwrap_or_else(|e| Nic::all_gaps(&e.to_string())),
         };
-        (name, nic)
+        (name.clone(), nic)
     });
-    Ok(found.into_map())
+    Ok(answers.into_map())
 }
 
 /// What netlink reports of the whole namespace, asked or recorded as in [`all`].

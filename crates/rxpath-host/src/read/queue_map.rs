@@ -21,7 +21,7 @@ use crate::read::nic::Nic;
 use crate::read::sysfs::device::{self, Steering};
 use crate::{HostError, Root};
 
-pub use devices::{nics, pass_over, read_all};
+pub use devices::{pass_over, read_all};
 pub use lines::{HostTables, Lines};
 pub use rates::{QueueRate, rates};
 

@@ -187,11 +187,9 @@ impl Reader {
             netfilter_hooks: netfilter.as_mut().and_then(|ask| fact(ask.hooks(devices))),
             nft_tables: netfilter.as_mut().and_then(|ask| fact(nft(|| ask.nft_tables()))),
             nft_chains: netfilter.as_mut().and_then(|ask| fact(nft(|| ask.nft_chains()))),
-            conntrack: fact(conntrack::read()),
-            page_pools: fact(self.generic.page_pools()),
             page_bytes: page_bytes(),
-            neighbour_tables: fact(self.route.neighbour_tables()),
             audit: fact(Netlink::audit().and_then(|mut audit| audit.audit_state())),
+            ..self.host_counted()
         }
     }
 }

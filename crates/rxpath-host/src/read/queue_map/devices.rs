@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::{IntoMap, Warning};
+use rxpath_core::Warning;
 
 use super::{DeviceQueues, HostTables};
-use crate::read::nic::{self, Nic};
-use crate::{HostError, Root};
+use crate::Root;
+use crate::read::nic::Nic;
 
 /// Virtual devices with receive queues in which packets wait, by driver.
 ///
@@ -28,19 +28,6 @@ pub fn pass_over(root: &Root, nics: &mut BTreeMap<String, Nic>) -> Vec<String> {
         .collect();
     nics.retain(|name, _| !over.contains(name));
     over
-}
-
-/// The answers of these devices' drivers.
-pub fn nics(root: &Root, names: &[String]) -> Result<BTreeMap<String, Nic>, HostError> {
-    let mut reader = if root.is_live() { Some(nic::Reader::open()?) } else { None };
-    let answers = names.iter().map(|name| {
-        let nic = match reader.as_mut() {
-            Some(reader) => reader.device(name),
-            None => nic::load(root, name).unwrap_or_else(|e| Nic::all_gaps(&e.to_string())),
-        };
-        (name.clone(), nic)
-    });
-    Ok(answers.into_map())
 }
 
 /// One reading of all devices; a device that went away is a warning.

@@ -2,7 +2,8 @@
 
 use rxpath_bpf::reuseport;
 use rxpath_core::Fact;
-use rxpath_host::read::queue_map::{HostTables, nics, read_all};
+use rxpath_host::read::nic;
+use rxpath_host::read::queue_map::{HostTables, read_all};
 use rxpath_host::read::steering::{Flow, Landing, SteeringSuggestion, land, spread};
 use serde::Deserialize;
 
@@ -29,7 +30,7 @@ pub fn run(ask: &QueueCheckOptions<'_>, text: &str) -> Outcome {
         return Err(Failure::usage("--flow needs --dev IF: the device on which the flow arrives")
             .hint(format!("devices here: {all}")));
     }
-    let nics = nics(ask.root, &names(ask)?)?;
+    let nics = nic::named(ask.root, &names(ask)?)?;
     let (devices, warnings) = read_all(ask.root, &nics, &HostTables::read(ask.root));
     let found = devices.iter().filter_map(|queues| Some((nics.get(&queues.device)?, queues)));
     let (mut landings, spreads): (Vec<_>, Vec<_>) =

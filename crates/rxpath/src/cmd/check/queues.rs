@@ -6,7 +6,7 @@ use std::time::Instant;
 use rxpath_core::envelope::schema_id;
 use rxpath_host::Root;
 use rxpath_host::read::nic::{self, Nic};
-use rxpath_host::read::queue_map::{self, DeviceQueues, HostTables, nics, pass_over, read_all};
+use rxpath_host::read::queue_map::{self, DeviceQueues, HostTables, pass_over, read_all};
 use rxpath_host::read::sysfs;
 use serde::Deserialize;
 
@@ -41,7 +41,7 @@ fn chosen(
     ask: &QueueCheckOptions<'_>,
     names: &[String],
 ) -> Result<(BTreeMap<String, Nic>, Vec<String>), Failure> {
-    let mut nics = nics(ask.root, names)?;
+    let mut nics = nic::named(ask.root, names)?;
     let over = if ask.devices.is_empty() { pass_over(ask.root, &mut nics) } else { Vec::new() };
     if nics.is_empty() {
         return Err(Failure::cannot("no network device here has receive queues of its own")
