@@ -11,6 +11,7 @@ use serde_json::error::Category;
 use serde_json::{Map, Value, json};
 
 use super::{HostAnswers, Nic};
+use crate::parse::ParseError;
 use crate::read::ioctl::FlowKind;
 use crate::{HostError, Root};
 
@@ -38,35 +39,30 @@ pub fn load_host(root: &Root) -> Result<HostAnswers, HostError> {
 
 fn from_file<T: DeserializeOwned + Default>(root: &Root, path: &str) -> Result<T, HostError> {
     match root.bytes(path) {
-        Ok(bytes) => parse(&bytes).map_err(|e| match e {
-            HostError::Malformed { line, why, .. } => {
-                HostError::malformed(root.path(path), line, why)
-            }
-            other => other,
-        }),
+        Ok(bytes) => parse(&bytes).map_err(|e| e.at(root.path(path))),
         Err(HostError::Missing { .. }) => Ok(T::default()),
         Err(error) => Err(error),
     }
 }
 
 /// Reads a device's file.
-pub fn parse_device(bytes: &[u8]) -> Result<Nic, HostError> {
+pub fn parse_device(bytes: &[u8]) -> Result<Nic, ParseError> {
     parse(bytes)
 }
 
 /// Reads the host's file.
-pub fn parse_host(bytes: &[u8]) -> Result<HostAnswers, HostError> {
+pub fn parse_host(bytes: &[u8]) -> Result<HostAnswers, ParseError> {
     parse(bytes)
 }
 
-fn parse<T: DeserializeOwned + Default>(bytes: &[u8]) -> Result<T, HostError> {
+fn parse<T: DeserializeOwned + Default>(bytes: &[u8]) -> Result<T, ParseError> {
     let bad = |e: serde_json::Error| {
         let why = match e.classify() {
             Category::Eof => "cut: the recorded answers end in the middle".to_owned(),
             Category::Syntax => format!("no JSON, recorded answers expected: {e}"),
             Category::Data | Category::Io => format!("not what a driver answers: {e}"),
         };
-        HostError::malformed("captured answers", e.line(), why)
+        ParseError::new(e.line(), why)
     };
     let mut answers: Value = serde_json::from_slice(bytes).map_err(bad)?;
     if let Ok(whole) = T::deserialize(answers.clone()) {
@@ -162,7 +158,7 @@ mod tests {
         assert_eq!(nic.rings.value().unwrap().rx.now, Some(256));
         assert_eq!(nic.coalesce.gap().unwrap(), "absent: not recorded");
         let error = parse_device(b"{\n\"rings\": 7,}").unwrap_err();
-        assert!(matches!(error, HostError::Malformed { line: 2, .. }), "{error}");
+        assert_eq!(error.line, 2, "{error}");
     }
 
     proptest! {
