@@ -1,16 +1,11 @@
 //! Settings of one NAPI instance over the netdev family (6.13): deferral, flush and suspend timers, threads.
 
-use super::netdev::{NETDEV, QueueKind};
+use super::netdev::{NAPI_ID, NETDEV, Question, QueueKind, question};
 use crate::HostError;
 use crate::netlink::genl::HEADER;
 use crate::netlink::socket::Netlink;
-use crate::netlink::wire::{Attrs, Body};
+use crate::netlink::wire::Attrs;
 use crate::pairs::Pairs;
-
-// linux/netdev.h, `enum` of NETDEV_CMD_*
-const NAPI_GET: u8 = 11;
-// NETDEV_A_NAPI_*
-pub(crate) const NAPI_ID: u16 = 2;
 
 /// Names and attributes; the timers are in ns.
 pub(crate) const SETTINGS: [(&str, u16); 4] =
@@ -45,7 +40,7 @@ impl Netlink {
 
     /// Settings of a NAPI instance.
     pub fn napi(&mut self, id: u32) -> Result<Pairs, HostError> {
-        let body = Body::new(&[NAPI_GET, 1, 0, 0]).u32(NAPI_ID, id);
+        let body = question(Question::Napi).u32(NAPI_ID, id);
         parse(&self.family_get(&format!("read NAPI instance {id}"), NETDEV, &body)?)
     }
 }
@@ -54,6 +49,7 @@ impl Netlink {
 mod tests {
     use super::*;
     use crate::any_bytes::takes_any_bytes;
+    use crate::netlink::wire::Body;
 
     #[test]
     fn numbers_of_both_widths_are_read() {

@@ -22,7 +22,7 @@ pub(crate) const NETDEV: Family = Family { name: "netdev", needs: "Linux 6.3" };
 /// The questions; there is no order among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Question {
+pub(super) enum Question {
     Device = 1,
     PagePool = 5,
     PagePoolStats = 9,
@@ -43,7 +43,7 @@ const QUEUE_NAPI_ID: u16 = 4;
 const QUEUE_XSK: u16 = 7;
 // NETDEV_A_NAPI_*
 const NAPI_IFINDEX: u16 = 1;
-const NAPI_ID: u16 = 2;
+pub(crate) const NAPI_ID: u16 = 2;
 const NAPI_IRQ: u16 = 3;
 const NAPI_PID: u16 = 4;
 const NAPI_DEFER_HARD_IRQS: u16 = 5;
@@ -129,7 +129,7 @@ pub struct Napi {
     pub threaded: Option<u32>,
 }
 
-fn question(question: Question) -> Body {
+pub(super) fn question(question: Question) -> Body {
     Body::new(&genl::header(question as u8))
 }
 

@@ -1,7 +1,8 @@
 //! The queues of sockets of one port, TCP or UDP, as they are at one moment: what a sampler asks for again and again.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
+use super::addr::octets;
 use super::sockdiag::{
     self, ALL_STATES, INET_DIAG_INFO, INET_DIAG_MSG, SOCK_DIAG_BY_FAMILY, SkMemInfo, UdpSocket,
 };
@@ -91,24 +92,7 @@ impl Netlink {
         let sockets = replies.iter().filter(|reply| reply.kind == SOCK_DIAG_BY_FAMILY);
         sockets.map(|reply| Queues::parse(&reply.payload)).collect()
     }
-}
 
-/// The request for one TCP socket: both of its ends, any cookie.
-fn request_one(v6: bool, local: SocketAddr, remote: SocketAddr) -> [u8; 56] {
-    let mut bytes =
-        request(QueueAsk { tcp: true, v6, local_port: local.port(), remote_port: remote.port() });
-    for (at, address) in [(12, local.ip()), (28, remote.ip())] {
-        match address {
-            IpAddr::V4(ip) => bytes[at..at + 4].copy_from_slice(&ip.octets()),
-            IpAddr::V6(ip) => bytes[at..at + 16].copy_from_slice(&ip.octets()),
-        }
-    }
-    // INET_DIAG_NOCOOKIE
-    bytes[48..56].fill(0xff);
-    bytes
-}
-
-impl Netlink {
     /// The queues of one TCP connection, by both of its ends; `None` when it is gone.
     ///
     /// **Source** `inet_diag_dump_one_icsk`. **Cost** some microseconds: a lookup instead of a walk.
@@ -119,7 +103,13 @@ impl Netlink {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<Option<Queues>, HostError> {
-        let body = request_one(v6, local, remote);
+        let (local_port, remote_port) = (local.port(), remote.port());
+        let mut body = request(QueueAsk { tcp: true, v6, local_port, remote_port });
+        for (at, ip) in [(12, octets(local.ip())), (28, octets(remote.ip()))] {
+            body[at..at + ip.len()].copy_from_slice(&ip);
+        }
+        // INET_DIAG_NOCOOKIE
+        body[48..56].fill(0xff);
         let replies = match self.get("read socket queues", SOCK_DIAG_BY_FAMILY, &body) {
             Err(HostError::Kernel { errno: libc::ENOENT, .. }) => return Ok(None),
             other => other?,

@@ -8,7 +8,7 @@ use super::link_request::{check_link, fec_body, fec_request, link_message};
 use crate::netlink::socket::Netlink;
 use crate::pairs::{Pairs, as_written};
 use crate::read::netlink::ethtool::bitset::named;
-use crate::read::netlink::ethtool::command::{Command, device};
+use crate::read::netlink::ethtool::command::{Command, ETHTOOL, device};
 use crate::read::netlink::ethtool::field::{commands, fields, on_off};
 use crate::read::netlink::ethtool::group::{not_ethtool, wanted_word};
 use crate::read::netlink::ethtool::{features, private_flags};
@@ -48,7 +48,7 @@ impl Netlink {
     /// **Caveat** success is not a change: a feature that another one needs stays off.
     pub fn want_features(&mut self, dev: &str, wanted: &[(&str, bool)]) -> Result<(), HostError> {
         let body = device(Command::FeaturesSet, dev).nest(features::WANTED, &named(wanted));
-        let family = self.ethtool_family()?;
+        let family = self.family(ETHTOOL)?;
         let names: Vec<String> =
             wanted.iter().map(|(name, on)| format!("{name}={}", u8::from(*on))).collect();
         let op = format!("set features {} of {dev}", names.join(" "));
@@ -80,7 +80,7 @@ impl Netlink {
             _ => request(group, device(set, dev), asked)?,
         };
         let op = format!("set {dev}/{} {asked}", group.name());
-        let family = self.ethtool_family()?;
+        let family = self.family(ETHTOOL)?;
         self.change(&op, family, 0, body.bytes())
     }
 }

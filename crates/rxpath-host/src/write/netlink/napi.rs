@@ -4,8 +4,8 @@ use crate::HostError;
 use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Body;
 use crate::pairs::Pairs;
-use crate::read::netlink::napi::{NAPI_ID, SETTINGS, names};
-use crate::read::netlink::netdev::NETDEV;
+use crate::read::netlink::napi::{SETTINGS, names};
+use crate::read::netlink::netdev::{NAPI_ID, NETDEV};
 
 // linux/netdev.h, `enum` of NETDEV_CMD_*
 const NAPI_SET: u8 = 14;

@@ -72,11 +72,6 @@ pub(crate) fn device(command: Command, dev: &str) -> Body {
 }
 
 impl Netlink {
-    /// The number of the ethtool family.
-    pub(crate) fn ethtool_family(&mut self) -> Result<u16, HostError> {
-        self.family(ETHTOOL)
-    }
-
     /// Whether this kernel answers a question over netlink: 5.6 has the family and few of its commands, older ones
     /// have no family.
     pub(crate) fn ethtool_takes(&mut self, command: Command) -> Result<bool, HostError> {

@@ -26,10 +26,7 @@ pub(crate) fn link_pairs(link: &LinkModes) -> Pairs {
     if let Some(on) = link.autoneg {
         pairs.push("autoneg", switch_word(on));
     }
-    match link.speed_mbps {
-        Some(speed) => pairs.push("speed", speed),
-        None => pairs.push("speed", UNKNOWN),
-    }
+    pairs.push("speed", link.speed_mbps.map_or_else(|| UNKNOWN.into(), |speed| speed.to_string()));
     let duplex = match link.duplex {
         Some(Duplex::Half) => "half",
         Some(Duplex::Full) => "full",
