@@ -73,11 +73,6 @@ impl HashFields {
     /// `RXH_DISCARD`: such packets are dropped.
     pub(crate) const DISCARD: u64 = 1 << 31;
 
-    /// Both addresses are hashed.
-    pub(crate) fn has_addresses(self) -> bool {
-        self.0 & Self::ADDRESSES == Self::ADDRESSES
-    }
-
     /// Both ports are hashed.
     pub fn has_ports(self) -> bool {
         self.0 & Self::PORTS == Self::PORTS
