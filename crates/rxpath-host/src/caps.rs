@@ -88,8 +88,7 @@ pub fn drop_all() -> Result<(), HostError> {
 
 /// What a two-namespace lab is missing here.
 pub fn lab() -> CanRun {
-    let path_is_there = |path: &str| Path::new(path).exists();
-    judge(has, path_is_there)
+    judge(has, |path| Path::new(path).exists())
 }
 
 fn judge(has: impl Fn(Capability) -> bool, is_there: impl Fn(&str) -> bool) -> CanRun {

@@ -148,19 +148,13 @@ impl HostError {
 
     /// The gap that this error leaves in a list of facts.
     pub fn into_gap<T>(self) -> Fact<T> {
-        let (denied, why) = self.into_words();
-        if denied { Fact::denied(why) } else { Fact::absent(why) }
-    }
-
-    /// Whether a privilege is missing, and which; else why there is no value.
-    fn into_words(self) -> (bool, String) {
         match self {
-            Self::Denied { capability, .. } => (true, capability),
+            Self::Denied { capability, .. } => Fact::denied(capability),
             Self::Kernel { errno: libc::EPERM | libc::EACCES, .. } => {
-                (true, format!("more privilege ({self})"))
+                Fact::denied(format!("more privilege ({self})"))
             }
-            Self::Io { ref source, .. } => (false, format!("{self}: {source}")),
-            other => (false, other.to_string()),
+            Self::Io { ref source, .. } => Fact::absent(format!("{self}: {source}")),
+            other => Fact::absent(other.to_string()),
         }
     }
 }

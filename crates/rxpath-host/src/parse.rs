@@ -35,19 +35,19 @@ pub(crate) fn number<T: FromStr>(
     what: &str,
     word: Option<&str>,
 ) -> Result<T, ParseError> {
-    let Some(word) = word else {
-        return Err(ParseError::new(line, format!("{what} is missing")));
-    };
+    let word = word.ok_or_else(|| missing(line, what))?;
     word.parse().map_err(|_| ParseError::new(line, format!("{what} is `{}`", shorten(word))))
 }
 
 /// The hexadecimal number in `word`, or what was expected there.
 pub(crate) fn hex(line: usize, what: &str, word: Option<&str>) -> Result<u32, ParseError> {
-    let Some(word) = word else {
-        return Err(ParseError::new(line, format!("{what} is missing")));
-    };
+    let word = word.ok_or_else(|| missing(line, what))?;
     u32::from_str_radix(word, 16)
         .map_err(|_| ParseError::new(line, format!("{what} is `{}`, not hex", shorten(word))))
+}
+
+fn missing(line: usize, what: &str) -> ParseError {
+    ParseError::new(line, format!("{what} is missing"))
 }
 
 /// The CPU number in a column head such as `CPU12`.

@@ -260,7 +260,9 @@ impl FromStr for Knob {
             return Err(no("a path must not lead upwards"));
         }
         if let Some(key) = name.strip_prefix("/proc/sys/") {
-            return sysctl(undotted(key)).map_err(no);
+            // A dotted name, where that means the same.
+            let key = if key.contains('.') { key.into() } else { key.replace('/', ".") };
+            return sysctl(key).map_err(no);
         }
         if let Some(path) = name.strip_prefix("/sys/") {
             if !path.split('/').all(is_file_name) {
@@ -291,11 +293,6 @@ const NO_FILE_NAME: &str =
 fn sysctl(key: String) -> Result<Knob, &'static str> {
     let is_whole = parts_of_sysctl(&key).into_iter().all(is_file_name);
     if is_whole { Ok(Knob::sysctl(key)) } else { Err(NO_FILE_NAME) }
-}
-
-/// A path below `/proc/sys` as a dotted name, where that means the same.
-fn undotted(path: &str) -> String {
-    if path.contains('.') { path.into() } else { path.replace('/', ".") }
 }
 
 fn of_device(dev: &str, rest: &str) -> Result<Knob, &'static str> {

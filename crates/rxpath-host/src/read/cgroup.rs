@@ -3,7 +3,7 @@
 mod named;
 mod tree;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::Root;
 
@@ -64,16 +64,13 @@ pub fn read(root: &Root, pid: i32) -> GroupState {
                 .and_then(|text| throttling(&text, name))
                 .filter(|it| most.is_none_or(|most| it.stopped_ns > most));
             state.throttled = longer.or(state.throttled.take());
-            let frozen = file("cgroup.events").is_some_and(|text| has_line(&text, "frozen 1"))
+            let frozen = file("cgroup.events")
+                .is_some_and(|text| text.lines().any(|line| line == "frozen 1"))
                 || file("freezer.state").is_some_and(|text| text.trim() == "FROZEN");
             state.is_frozen |= frozen;
         }
     }
     state
-}
-
-fn has_line(text: &str, line: &str) -> bool {
-    text.lines().any(|one| one == line)
 }
 
 /// `5:cpu,cpuacct:/app`: the controllers and the group; version 2 has no controllers.
@@ -106,10 +103,8 @@ fn mount<'a>(mounts: &'a str, controllers: &str) -> Option<&'a str> {
 ///
 /// The uppermost has no limit on a host; in a container it is the container's own.
 pub fn with_parents(group: &str) -> Vec<String> {
-    let path = PathBuf::from(group);
-    let above =
-        path.ancestors().map(|path| path.to_string_lossy().trim_end_matches('/').to_owned());
-    above.collect()
+    let above = Path::new(group).ancestors();
+    above.map(|path| path.to_string_lossy().trim_end_matches('/').to_owned()).collect()
 }
 
 fn throttling(text: &str, group: &str) -> Option<Throttling> {

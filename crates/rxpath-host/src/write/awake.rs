@@ -35,12 +35,11 @@ impl Awake {
     /// [`HostError::Denied`] for others than root, [`HostError::Unsupported`] where nothing would listen: no such
     /// device, or no cpuidle driver (then idle CPUs halt whatever is asked for).
     pub fn hold() -> Result<Self, HostError> {
+        let what = "keeping idle CPUs awake".to_owned();
         let driver = Root::host().text(DRIVER).unwrap_or_default();
         if matches!(driver.trim(), "" | "none") {
-            return Err(HostError::Unsupported {
-                what: "keeping idle CPUs awake".into(),
-                needs: format!("a cpuidle driver ({DRIVER} names none)"),
-            });
+            let needs = format!("a cpuidle driver ({DRIVER} names none)");
+            return Err(HostError::Unsupported { what, needs });
         }
         let opened = OpenOptions::new().write(true).open(PATH);
         let mut request = opened.map_err(|error| match error.kind() {
@@ -49,7 +48,7 @@ impl Awake {
                 capability: "root, who owns it".into(),
             },
             std::io::ErrorKind::NotFound => HostError::Unsupported {
-                what: "keeping idle CPUs awake".into(),
+                what,
                 needs: format!("{PATH} (CONFIG_CPU_IDLE, and visible in this container)"),
             },
             _ => HostError::Io { op: "open", path: PATH.into(), source: error },

@@ -114,7 +114,7 @@ pub fn read(root: &Root, name: &str) -> Result<SysfsDevice, HostError> {
         tx_queue_len_packets: fact(root.number(&path("tx_queue_len"))),
         napi_defer_hard_irqs: fact(root.number(&path("napi_defer_hard_irqs"))),
         gro_flush_timeout_ns: fact(root.number(&path("gro_flush_timeout"))),
-        statistics: statistics(root, &base),
+        statistics: statistics_of(root, name),
     })
 }
 
@@ -140,30 +140,24 @@ pub fn steering(root: &Root, name: &str) -> Result<Steering, HostError> {
     let base = base(root, name)?;
     let path = |attribute: &str| format!("{base}/{attribute}");
     let driver = root.link(&path("device/driver"));
+    let mask = |file: String| fact(root.parsed(&path(&file), parse_mask));
     Ok(Steering {
         driver: fact(
             driver.map(|to| to.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         ),
         numa_node: fact(root.number(&path("device/numa_node"))),
         threaded: fact(root.number(&path("threaded"))),
-        rx_queues: queues(root, &base, "rx-")
+        rx_queues: receive_queues(root, name)
             .map(|index| RxQueue {
                 index,
-                rps_cpus: fact(
-                    root.parsed(&path(&format!("queues/rx-{index}/rps_cpus")), parse_mask),
-                ),
+                rps_cpus: mask(format!("queues/rx-{index}/rps_cpus")),
                 rps_flow_count: fact(
                     root.number(&path(&format!("queues/rx-{index}/rps_flow_cnt"))),
                 ),
             })
             .collect(),
-        tx_queues: queues(root, &base, "tx-")
-            .map(|index| TxQueue {
-                index,
-                xps_cpus: fact(
-                    root.parsed(&path(&format!("queues/tx-{index}/xps_cpus")), parse_mask),
-                ),
-            })
+        tx_queues: queues(root, name, "tx-")
+            .map(|index| TxQueue { index, xps_cpus: mask(format!("queues/tx-{index}/xps_cpus")) })
             .collect(),
     })
 }
@@ -179,7 +173,7 @@ fn base(root: &Root, name: &str) -> Result<String, HostError> {
 
 /// The receive queues of a device, in order.
 pub fn receive_queues(root: &Root, name: &str) -> impl Iterator<Item = u32> {
-    queues(root, &format!("{NET}/{name}"), "rx-")
+    queues(root, name, "rx-")
 }
 
 /// The devices above (`upper_`) or below (`lower_`) a device, and those above or below them.
@@ -200,8 +194,8 @@ pub fn stacked(root: &Root, name: &str, prefix: &str) -> Vec<String> {
     found
 }
 
-fn queues(root: &Root, base: &str, prefix: &str) -> impl Iterator<Item = u32> + use<> {
-    let names = root.list(&format!("{base}/queues")).unwrap_or_default();
+fn queues(root: &Root, name: &str, prefix: &str) -> impl Iterator<Item = u32> + use<> {
+    let names = root.list(&format!("{NET}/{name}/queues")).unwrap_or_default();
     let mut numbers: Vec<u32> =
         names.iter().filter_map(|name| name.strip_prefix(prefix)?.parse().ok()).collect();
     numbers.sort_unstable();
@@ -210,18 +204,9 @@ fn queues(root: &Root, base: &str, prefix: &str) -> impl Iterator<Item = u32> + 
 
 /// Its statistics by name; empty where they cannot be listed.
 pub fn statistics_of(root: &Root, name: &str) -> BTreeMap<String, u64> {
-    statistics(root, &format!("{NET}/{name}"))
-}
-
-fn statistics(root: &Root, base: &str) -> BTreeMap<String, u64> {
-    let names = root.list(&format!("{base}/statistics")).unwrap_or_default();
-    names
-        .into_iter()
-        .filter_map(|name| {
-            let value = root.number(&format!("{base}/statistics/{name}")).ok()?;
-            Some((name, value))
-        })
-        .into_map()
+    let dir = format!("{NET}/{name}/statistics");
+    let read = |name: String| root.number(&format!("{dir}/{name}")).ok().map(|it| (name, it));
+    root.list(&dir).unwrap_or_default().into_iter().filter_map(read).into_map()
 }
 
 #[cfg(test)]
