@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::socket::{Known, Netlink, NetlinkReply};
+use super::socket::{Known, Netlink};
 use super::wire::{Attrs, Body};
 use crate::HostError;
 
@@ -71,7 +71,7 @@ impl Netlink {
             Err(HostError::Kernel { errno: libc::ENOENT, .. }) => return Ok(None),
             other => other?,
         };
-        replies.first().map_or(Ok(None), |reply| parse_family(&reply.payload))
+        replies.first().map_or(Ok(None), |reply| parse_family(reply))
     }
 
     /// Asks a family for one object.
@@ -84,8 +84,7 @@ impl Netlink {
         let number = self.family(family)?;
         let replies = self.get(op, number, body.bytes());
         let replies = replies.map_err(|e| self.blamed(op, family, body, e))?;
-        let reply = replies.into_iter().find(|reply| reply.kind == number);
-        reply.map(|reply| reply.payload).ok_or_else(|| HostError::kernel(op, libc::ENODATA))
+        replies.into_iter().next().ok_or_else(|| HostError::kernel(op, libc::ENODATA))
     }
 
     /// Asks a family for all objects that fit.
@@ -94,11 +93,10 @@ impl Netlink {
         op: &str,
         family: Family,
         body: &Body,
-    ) -> Result<Vec<NetlinkReply>, HostError> {
+    ) -> Result<Vec<Vec<u8>>, HostError> {
         let number = self.family(family)?;
         let replies = self.dump(op, number, body.bytes());
-        let replies = replies.map_err(|e| self.blamed(op, family, body, e))?;
-        Ok(replies.into_iter().filter(|reply| reply.kind == number).collect())
+        replies.map_err(|e| self.blamed(op, family, body, e))
     }
 
     /// A refused question, with what is missing: the privilege, the kernel's command, or the driver's answer.

@@ -33,15 +33,6 @@ const MORE_ROOM: usize = 1 << 20;
 /// Dump messages are at most 32 KiB (`netlink_recvmsg`, `NLMSG_GOODSIZE`).
 pub(crate) const BUFFER: usize = 32 * 1024;
 
-/// One part of an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NetlinkReply {
-    /// Message type.
-    pub kind: u16,
-    /// What follows the header.
-    pub payload: Vec<u8>,
-}
-
 /// What the running kernel says of a family of generic netlink.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
@@ -113,25 +104,15 @@ impl Netlink {
         Ok(Self { socket, sequence: 0, buffer, families: BTreeMap::new() })
     }
 
-    /// Asks for all objects of a kind.
+    /// Asks for all objects of a kind. An answer is what follows the headers of its messages, which are of one type.
     ///
     /// **Errors** `Kernel`; a dump that other changes interrupt is asked for again, 8 times at most.
-    pub fn dump(
-        &mut self,
-        op: &str,
-        kind: u16,
-        body: &[u8],
-    ) -> Result<Vec<NetlinkReply>, HostError> {
+    pub fn dump(&mut self, op: &str, kind: u16, body: &[u8]) -> Result<Vec<Vec<u8>>, HostError> {
         self.repeat(op, kind, NLM_F_DUMP, body)
     }
 
     /// Asks for one object.
-    pub fn get(
-        &mut self,
-        op: &str,
-        kind: u16,
-        body: &[u8],
-    ) -> Result<Vec<NetlinkReply>, HostError> {
+    pub fn get(&mut self, op: &str, kind: u16, body: &[u8]) -> Result<Vec<Vec<u8>>, HostError> {
         self.repeat(op, kind, NLM_F_ACK, body)
     }
 
@@ -141,17 +122,12 @@ impl Netlink {
         op: &str,
         kind: u16,
         body: &[u8],
-    ) -> Result<Vec<NetlinkReply>, HostError> {
+    ) -> Result<Vec<Vec<u8>>, HostError> {
         self.repeat(op, kind, 0, body)
     }
 
     /// Asks for one object of a family that neither marks the end nor acknowledges in order: the first answer is it.
-    pub(crate) fn first(
-        &mut self,
-        op: &str,
-        kind: u16,
-        body: &[u8],
-    ) -> Result<NetlinkReply, HostError> {
+    pub(crate) fn first(&mut self, op: &str, kind: u16, body: &[u8]) -> Result<Vec<u8>, HostError> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = message(kind, NLM_F_REQUEST, self.sequence, body);
         self.socket.send(&request, 0).map_err(|e| HostError::os(op, &e))?;
@@ -162,7 +138,7 @@ impl Netlink {
                     continue;
                 }
                 if frame.kind != NLMSG_ERROR {
-                    return Ok(NetlinkReply { kind: frame.kind, payload: frame.payload.to_vec() });
+                    return Ok(frame.payload.to_vec());
                 }
                 let said = verdict(&frame)?;
                 if said.errno != 0 {
@@ -242,7 +218,7 @@ impl Netlink {
         kind: u16,
         flags: u16,
         body: &[u8],
-    ) -> Result<Vec<NetlinkReply>, HostError> {
+    ) -> Result<Vec<Vec<u8>>, HostError> {
         let mut last = None;
         for _ in 0..ATTEMPTS {
             match self.exchange(op, kind, flags, body) {
@@ -280,7 +256,7 @@ impl Netlink {
         kind: u16,
         flags: u16,
         body: &[u8],
-    ) -> Result<Vec<NetlinkReply>, Failure> {
+    ) -> Result<Vec<Vec<u8>>, Failure> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = message(kind, flags | NLM_F_REQUEST, self.sequence, body);
         self.socket.send(&request, 0).map_err(|e| Failure::Final(HostError::os(op, &e)))?;
@@ -294,7 +270,7 @@ impl Netlink {
                 if matches!(frame.kind, NLMSG_ERROR | NLMSG_DONE) {
                     return conclude(op, frame, interrupted).map(|()| replies);
                 }
-                replies.push(NetlinkReply { kind: frame.kind, payload: frame.payload.to_vec() });
+                replies.push(frame.payload.to_vec());
             }
         }
     }
@@ -410,7 +386,7 @@ mod tests {
     fn a_question_is_asked_again_in_the_namespace_of_the_socket() {
         let is_up = |netlink: &mut Netlink| {
             let replies = netlink.get("read the first device", RTM_GETLINK, &lo()).unwrap();
-            replies[0].payload[8] & 1 == 1
+            replies[0][8] & 1 == 1
         };
         let mut netlink = Netlink::route().unwrap();
         let here = is_up(&mut netlink);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use libc::{IFA_ADDRESS, IFA_FLAGS, IFA_LOCAL, RTM_GETADDR, RTM_NEWADDR};
+use libc::{IFA_ADDRESS, IFA_FLAGS, IFA_LOCAL, RTM_GETADDR};
 
 use crate::HostError;
 use crate::netlink::socket::Netlink;
@@ -61,8 +61,7 @@ impl Netlink {
     /// All addresses of this namespace.
     pub fn addresses(&mut self) -> Result<Vec<InterfaceAddress>, HostError> {
         let replies = self.dump("list addresses", RTM_GETADDR, &[0; IFADDRMSG])?;
-        let parsed = replies.iter().filter(|reply| reply.kind == RTM_NEWADDR);
-        parsed.filter_map(|reply| InterfaceAddress::parse(&reply.payload).transpose()).collect()
+        replies.iter().filter_map(|reply| InterfaceAddress::parse(reply).transpose()).collect()
     }
 }
 

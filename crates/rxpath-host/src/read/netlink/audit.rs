@@ -107,10 +107,9 @@ impl Netlink {
     /// kernel answers nobody.
     pub fn audit_state(&mut self) -> Result<Audit, HostError> {
         let state = self.first(OP, AUDIT_GET, &[]).map_err(refused)?;
-        let audit = parse_audit_status(&state.payload)?;
+        let audit = parse_audit_status(&state)?;
         let rules = self.list(OP, AUDIT_LIST_RULES, &[]).map_err(refused)?;
-        let rules = rules.iter().filter(|reply| reply.kind == AUDIT_LIST_RULES);
-        counted(audit, rules.map(|reply| reply.payload.as_slice()))
+        counted(audit, rules.iter().map(Vec::as_slice))
     }
 }
 

@@ -5,7 +5,7 @@ use libc::{
     IFLA_GSO_MAX_SIZE, IFLA_IFNAME, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINK_NETNSID,
     IFLA_LINKINFO, IFLA_MASTER, IFLA_MAX_MTU, IFLA_MIN_MTU, IFLA_MTU, IFLA_NUM_RX_QUEUES,
     IFLA_NUM_TX_QUEUES, IFLA_PROMISCUITY, IFLA_QDISC, IFLA_STATS64, IFLA_TARGET_NETNSID,
-    IFLA_TSO_MAX_SIZE, IFLA_XDP, RTM_GETLINK, RTM_NEWLINK,
+    IFLA_TSO_MAX_SIZE, IFLA_XDP, RTM_GETLINK,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -213,15 +213,13 @@ impl Netlink {
     /// All devices of this namespace.
     pub fn links(&mut self) -> Result<Vec<NetworkLink>, HostError> {
         let replies = self.dump("list links", RTM_GETLINK, &header(0, 0, 0))?;
-        let links = replies.iter().filter(|reply| reply.kind == RTM_NEWLINK);
-        links.map(|reply| NetworkLink::parse(&reply.payload)).collect()
+        replies.iter().map(|reply| NetworkLink::parse(reply)).collect()
     }
 
     /// The answer about one device.
     pub(super) fn link_message(&mut self, op: &str, body: &Body) -> Result<Vec<u8>, HostError> {
         let replies = self.get(op, RTM_GETLINK, body.bytes())?;
-        let reply = replies.into_iter().find(|reply| reply.kind == RTM_NEWLINK);
-        reply.map(|reply| reply.payload).ok_or_else(|| HostError::kernel(op, libc::ENODEV))
+        replies.into_iter().next().ok_or_else(|| HostError::kernel(op, libc::ENODEV))
     }
 
     /// One device by name.

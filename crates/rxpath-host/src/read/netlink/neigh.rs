@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use libc::{NDA_DST, NDA_LLADDR, RTM_GETNEIGH, RTM_GETNEIGHTBL, RTM_NEWNEIGH, RTM_NEWNEIGHTBL};
+use libc::{NDA_DST, NDA_LLADDR, RTM_GETNEIGH, RTM_GETNEIGHTBL};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,8 +88,7 @@ impl Netlink {
     /// The tables of neighbours. On a [`Netlink::route`] socket.
     pub fn neighbour_tables(&mut self) -> Result<Vec<NeighbourTable>, HostError> {
         let replies = self.dump("list tables of neighbours", RTM_GETNEIGHTBL, &[0; NDTMSG])?;
-        let tables = replies.iter().filter(|reply| reply.kind == RTM_NEWNEIGHTBL);
-        tables.filter_map(|reply| parse_neighbour_table(&reply.payload).transpose()).collect()
+        replies.iter().filter_map(|reply| parse_neighbour_table(reply).transpose()).collect()
     }
 
     /// The hardware address of a neighbour by the index of its device; `None` while it is not known.
@@ -100,11 +99,7 @@ impl Netlink {
         let op = format!("look up the neighbour {ip}");
         match self.get(&op, RTM_GETNEIGH, body.bytes()) {
             Err(HostError::Kernel { errno: libc::ENOENT, .. }) => Ok(None),
-            replies => {
-                let replies = replies?;
-                let found = replies.iter().find(|reply| reply.kind == RTM_NEWNEIGH);
-                found.map_or(Ok(None), |reply| parse_neighbour(&reply.payload))
-            }
+            replies => replies?.first().map_or(Ok(None), |reply| parse_neighbour(reply)),
         }
     }
 }

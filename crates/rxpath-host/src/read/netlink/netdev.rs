@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use crate::netlink::genl::{self, Family};
-use crate::netlink::socket::{Netlink, NetlinkReply};
+use crate::netlink::socket::Netlink;
 use crate::netlink::wire::{Attrs, Body};
 
 pub(crate) const NETDEV: Family = Family { name: "netdev", needs: "Linux 6.3" };
@@ -134,7 +134,7 @@ pub(super) fn question(question: Question) -> Body {
 }
 
 impl Netlink {
-    fn netdev_dump(&mut self, what: &str, body: &Body) -> Result<Vec<NetlinkReply>, HostError> {
+    fn netdev_dump(&mut self, what: &str, body: &Body) -> Result<Vec<Vec<u8>>, HostError> {
         self.family_dump(&format!("read {what}"), NETDEV, body)
     }
 
@@ -161,16 +161,16 @@ impl Netlink {
 
 /// The objects of one device: kernels that don't filter give those of all.
 fn all<T>(
-    replies: &[NetlinkReply],
+    replies: &[Vec<u8>],
     ifindex: u32,
     kind: u16,
     parse: impl Fn(&[u8]) -> Result<Option<T>, HostError>,
 ) -> Result<Vec<T>, HostError> {
     let mut found = Vec::new();
     for reply in replies {
-        let of = Attrs::after(&reply.payload, genl::HEADER)?.u32(kind);
+        let of = Attrs::after(reply, genl::HEADER)?.u32(kind);
         if of == Some(ifindex) {
-            found.extend(parse(&reply.payload)?);
+            found.extend(parse(reply)?);
         }
     }
     Ok(found)
@@ -242,14 +242,13 @@ mod tests {
 
     #[test]
     fn only_the_asked_device_counts() {
-        let queue = |ifindex| NetlinkReply {
-            kind: 30,
-            payload: question(Question::Queue)
+        let queue = |ifindex| {
+            question(Question::Queue)
                 .u32(QUEUE_ID, 0)
                 .u32(QUEUE_IFINDEX, ifindex)
                 .u32(QUEUE_TYPE, 1)
                 .bytes()
-                .to_vec(),
+                .to_vec()
         };
         let found = all(&[queue(1), queue(2)], 2, QUEUE_IFINDEX, parse_queue).unwrap();
         assert_eq!(found.len(), 1);

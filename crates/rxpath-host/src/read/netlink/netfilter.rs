@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use crate::netlink::genl::refused;
-use crate::netlink::socket::{Netlink, NetlinkReply};
+use crate::netlink::socket::Netlink;
 use crate::netlink::wire::{Attrs, Body};
 
 /// `NFNL_SUBSYS_HOOK << 8 | NFNL_MSG_HOOK_GET`.
@@ -181,8 +181,7 @@ impl Netlink {
             }
             other => other.map_err(|e| refused(op, e))?,
         };
-        let replies = replies.iter().filter(|reply| reply.kind == HOOK_GET);
-        replies.map(|reply| parse_hook(&reply.payload, family, name)).collect()
+        replies.iter().map(|reply| parse_hook(reply, family, name)).collect()
     }
 
     /// Counters of connection tracking. On a [`Netlink::netfilter`] socket.
@@ -201,10 +200,7 @@ impl Netlink {
         };
         let global = self.get(op, CT_STATS, &header(0)).map_err(unsupported)?;
         let cpus = self.dump(op, CT_STATS_CPU, &header(0)).map_err(unsupported)?;
-        let payloads = |replies: &[NetlinkReply]| -> Vec<Vec<u8>> {
-            replies.iter().map(|reply| reply.payload.clone()).collect()
-        };
-        parse_conntrack(&payloads(&global), &payloads(&cpus))
+        parse_conntrack(&global, &cpus)
     }
 }
 

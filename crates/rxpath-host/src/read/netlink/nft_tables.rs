@@ -8,22 +8,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::netlink::genl::refused;
-use crate::netlink::socket::{Netlink, NetlinkReply};
+use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
 use crate::read::kernel_config;
 use crate::{HostError, Root};
 
-/// `NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE`, and of the answer `NFT_MSG_NEWTABLE`.
+/// `NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE`.
 const GET_TABLE: u16 = 10 << 8 | 1;
-const NEW_TABLE: u16 = 10 << 8;
 /// `struct nfgenmsg`.
 const NFGENMSG: usize = 4;
 const NFTA_TABLE_NAME: u16 = 1;
 const NFTA_TABLE_USE: u16 = 3;
 
-/// `NFT_MSG_GETCHAIN`, and of the answer `NFT_MSG_NEWCHAIN`.
+/// `NFT_MSG_GETCHAIN`.
 const GET_CHAIN: u16 = 10 << 8 | 4;
-const NEW_CHAIN: u16 = 10 << 8 | 3;
 const NFTA_CHAIN_TABLE: u16 = 1;
 const NFTA_CHAIN_NAME: u16 = 3;
 const NFTA_CHAIN_HOOK: u16 = 4;
@@ -153,18 +151,16 @@ impl Netlink {
     /// **Errors** `Denied` without `CAP_NET_ADMIN`, `Unsupported` without nf_tables in the kernel.
     pub fn nft_tables(&mut self) -> Result<Vec<NftTable>, HostError> {
         let replies = self.nft_list(OP, GET_TABLE)?;
-        let tables = replies.iter().filter(|reply| reply.kind == NEW_TABLE);
-        tables.map(|reply| parse_nft_table(&reply.payload)).collect()
+        replies.iter().map(|reply| parse_nft_table(reply)).collect()
     }
 
     /// Chains of nftables on the hooks of this namespace, as [`Netlink::nft_tables`].
     pub fn nft_chains(&mut self) -> Result<Vec<NftChain>, HostError> {
         let replies = self.nft_list("list the chains of nftables", GET_CHAIN)?;
-        let chains = replies.iter().filter(|reply| reply.kind == NEW_CHAIN);
-        chains.filter_map(|reply| parse_nft_chain(&reply.payload).transpose()).collect()
+        replies.iter().filter_map(|reply| parse_nft_chain(reply).transpose()).collect()
     }
 
-    fn nft_list(&mut self, op: &str, kind: u16) -> Result<Vec<NetlinkReply>, HostError> {
+    fn nft_list(&mut self, op: &str, kind: u16) -> Result<Vec<Vec<u8>>, HostError> {
         match self.dump(op, kind, &[0; NFGENMSG]) {
             Err(HostError::Kernel { errno: libc::EINVAL | libc::EOPNOTSUPP, .. }) => {
                 let needs = "CONFIG_NF_TABLES in the kernel".into();

@@ -1,6 +1,6 @@
 //! Queueing disciplines: statistics, limit and rate of each.
 
-use libc::{RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, TCA_OPTIONS, TCA_STATS2};
+use libc::{RTM_GETQDISC, TCA_KIND, TCA_OPTIONS, TCA_STATS2};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -142,8 +142,7 @@ impl Netlink {
     /// All qdiscs of this namespace's devices.
     pub fn qdiscs(&mut self) -> Result<Vec<DeviceQdisc>, HostError> {
         let replies = self.dump("list qdiscs", RTM_GETQDISC, &[0; TCMSG])?;
-        let parsed = replies.iter().filter(|reply| reply.kind == RTM_NEWQDISC);
-        parsed.map(|reply| DeviceQdisc::parse(&reply.payload)).collect()
+        replies.iter().map(|reply| DeviceQdisc::parse(reply)).collect()
     }
 }
 

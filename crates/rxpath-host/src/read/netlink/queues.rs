@@ -89,8 +89,7 @@ impl Netlink {
     /// the whole hash table, which all namespaces share. **Errors** `Kernel`.
     pub fn queues(&mut self, ask: QueueAsk) -> Result<Vec<Queues>, HostError> {
         let replies = self.dump("read socket queues", SOCK_DIAG_BY_FAMILY, &request(ask))?;
-        let sockets = replies.iter().filter(|reply| reply.kind == SOCK_DIAG_BY_FAMILY);
-        sockets.map(|reply| Queues::parse(&reply.payload)).collect()
+        replies.iter().map(|reply| Queues::parse(reply)).collect()
     }
 
     /// The queues of one TCP connection, by both of its ends; `None` when it is gone.
@@ -114,8 +113,7 @@ impl Netlink {
             Err(HostError::Kernel { errno: libc::ENOENT, .. }) => return Ok(None),
             other => other?,
         };
-        let socket = replies.iter().find(|reply| reply.kind == SOCK_DIAG_BY_FAMILY);
-        let found = socket.map(|reply| Queues::parse(&reply.payload)).transpose()?;
+        let found = replies.first().map(|reply| Queues::parse(reply)).transpose()?;
         // Of a connection that is gone the kernel finds the listener in its place (inet_lookup falls back to
         // inet_lookup_listener): another socket's queue.
         Ok(found.filter(|queues| queues.local == local && queues.remote == remote))

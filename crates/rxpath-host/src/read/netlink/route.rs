@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use libc::{RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_PREFSRC, RTM_GETROUTE, RTM_NEWROUTE};
+use libc::{RTA_DST, RTA_GATEWAY, RTA_OIF, RTA_PREFSRC, RTM_GETROUTE};
 
 use super::addr::{family, ip, octets};
 use crate::HostError;
@@ -44,8 +44,7 @@ impl Netlink {
             }
             other => other?,
         };
-        let reply = replies.iter().find(|reply| reply.kind == RTM_NEWROUTE);
-        reply.map_or(Ok(None), |reply| parse_route(&reply.payload))
+        replies.first().map_or(Ok(None), |reply| parse_route(reply))
     }
 
     /// Index of the device over which packets to `to` leave now; `None` when there is no way.

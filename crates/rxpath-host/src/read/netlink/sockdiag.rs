@@ -164,8 +164,8 @@ impl Netlink {
                 }
                 other => other?,
             };
-            for reply in replies.iter().filter(|reply| reply.kind == SOCK_DIAG_BY_FAMILY) {
-                sockets.extend(parse(&reply.payload)?);
+            for reply in replies {
+                sockets.extend(parse(&reply)?);
             }
         }
         Ok(sockets)

@@ -80,7 +80,7 @@ impl Netlink {
     pub fn rss_contexts(&mut self, dev: &str) -> Result<Vec<u32>, HostError> {
         let body = device(Command::RssGet, dev);
         let replies = self.family_dump(&format!("read RSS contexts of {dev}"), ETHTOOL, &body)?;
-        parse_rss_contexts(replies.iter().map(|reply| reply.payload.as_slice()))
+        parse_rss_contexts(replies.iter().map(Vec::as_slice))
     }
 }
 

@@ -72,8 +72,7 @@ impl Netlink {
     /// All pools of this namespace, with their counters where the kernel has them (6.8).
     pub fn page_pools(&mut self) -> Result<Vec<PagePool>, HostError> {
         let replies = self.netdev_dump("page pools", &question(Question::PagePool))?;
-        let pools: Result<Vec<_>, _> =
-            replies.iter().map(|reply| parse_page_pool(&reply.payload)).collect();
+        let pools: Result<Vec<_>, _> = replies.iter().map(|reply| parse_page_pool(reply)).collect();
         let mut pools: Vec<PagePool> = pools?.into_iter().flatten().collect();
         let replies = self.netdev_dump("page pool statistics", &question(Question::PagePoolStats));
         let replies = match replies {
@@ -84,7 +83,7 @@ impl Netlink {
             other => other?,
         };
         for reply in replies {
-            if let Some((id, stats)) = parse_page_pool_stats(&reply.payload)?
+            if let Some((id, stats)) = parse_page_pool_stats(&reply)?
                 && let Some(pool) = pools.iter_mut().find(|pool| pool.id == id)
             {
                 pool.stats = Some(stats);
