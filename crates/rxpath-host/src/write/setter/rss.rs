@@ -55,26 +55,20 @@ pub(super) fn set_flow_hash(dev: &str, asked: &Pairs) -> Result<(), HostError> {
 
 /// Whether these are names and values that RSS or the hashed fields take, as far as that is seen without the device.
 pub fn check(group: Group, asked: &Pairs) -> Result<(), HostError> {
-    for (name, text) in asked.iter() {
-        let is_table = || match text.split_once(':') {
+    if group == Group::FlowHash {
+        return asked.iter().try_for_each(|(name, text)| hashed(name, text).map(drop));
+    }
+    let any_table = |text: &str| {
+        let is_table = match text.split_once(':') {
             None => text == "default" || text.split(',').all(|entry| entry.parse::<u32>().is_ok()),
             Some(("equal", count)) => count.parse::<u32>().is_ok_and(|count| count > 0),
             Some(("weights", all)) => all.split(':').all(|weight| weight.parse::<u32>().is_ok()),
             Some(_) => false,
         };
-        match (group, name) {
-            (Group::FlowHash, _) => hashed(name, text).map(drop)?,
-            (_, "indir") if is_table() => {}
-            (_, "indir") => {
-                return Err(bad(name, text, "default, equal:N, weights:A:B.. or queues"));
-            }
-            (_, "key") => key(text).map(drop)?,
-            (_, "hfunc") => function(text).map(drop)?,
-            (_, "input-xfrm") => input(text).map(drop)?,
-            _ => return Err(bad(name, text, NAMES)),
-        }
-    }
-    Ok(())
+        let expected = "default, equal:N, weights:A:B.. or queues";
+        is_table.then_some(Table::Default).ok_or_else(|| bad("indir", text, expected))
+    };
+    request(asked, any_table).map(drop)
 }
 
 fn hashed(name: &str, text: &str) -> Result<(FlowKind, HashFields), HostError> {
@@ -167,17 +161,22 @@ pub fn table(text: &str, size: usize, queues: u32) -> Option<Table> {
     entries.iter().all(|queue| *queue < queues).then_some(Table::Entries(entries))
 }
 
-fn request(dev: &str, asked: &Pairs) -> Result<RssRequest, HostError> {
+/// The table of a device by its words.
+fn table_of(dev: &str, text: &str) -> Result<Table, HostError> {
+    let (size, queues) = (ioctl::rss(dev)?.table.len(), ioctl::receive_queues(dev)?);
+    let expected = || format!("default, equal:N, weights:A:B.. or {size} queues below {queues}");
+    table(text, size, queues).ok_or_else(|| bad("indir", text, &expected()))
+}
+
+/// Parses a request; `table` reads the words of a table.
+fn request(
+    asked: &Pairs,
+    table: impl Fn(&str) -> Result<Table, HostError>,
+) -> Result<RssRequest, HostError> {
     let mut request = RssRequest::default();
     for (name, text) in asked.iter() {
         match name {
-            "indir" => {
-                let (size, queues) = (ioctl::rss(dev)?.table.len(), ioctl::receive_queues(dev)?);
-                let expected =
-                    || format!("default, equal:N, weights:A:B.. or {size} queues below {queues}");
-                let table = table(text, size, queues);
-                request.table = Some(table.ok_or_else(|| bad(name, text, &expected()))?);
-            }
+            "indir" => request.table = Some(table(text)?),
             "key" => request.key = Some(key(text)?),
             "hfunc" => request.function = Some(function(text)?),
             "input-xfrm" => request.transformation = Some(input(text)?),
@@ -188,13 +187,13 @@ fn request(dev: &str, asked: &Pairs) -> Result<RssRequest, HostError> {
 }
 
 pub(super) fn set_rss(dev: &str, asked: &Pairs) -> Result<(), HostError> {
-    steering::set_rss(dev, &request(dev, asked)?)
+    steering::set_rss(dev, &request(asked, |text| table_of(dev, text))?)
 }
 
 /// Writes parts back. A table that is the driver's default is reset in the driver: it then follows the number of
 /// queues again, as it did before (`IFF_RXFH_CONFIGURED`, net/ethtool/ioctl.c `ethtool_set_rxfh`).
 pub(super) fn restore_rss(dev: &str, was: &Pairs) -> Result<(), HostError> {
-    let mut request = request(dev, was)?;
+    let mut request = request(was, |text| table_of(dev, text))?;
     let queues = ioctl::receive_queues(dev)?;
     if let Some(Table::Entries(entries)) = &request.table
         && *entries == default_table(entries.len(), queues)
