@@ -73,11 +73,11 @@ pub const ALL: &[DiagnosisRule] = &[
     socket::judge,
     udp_memory::judge,
     // A significant TCP loss ranks with the losses. TCP waits rather than loses, so it may limit without a loss.
-    tcp::accept_queue,
-    tcp::reader,
-    tcp::receive,
-    tcp::softirq,
-    tcp::retransmit,
+    tcp::accept::judge,
+    tcp::reader::judge,
+    tcp::receive::judge,
+    tcp::softirq::judge,
+    tcp::retransmit::judge,
     // No significant UDP loss: which thread or CPU had no time left.
     victim::judge,
     tick_artefact::judge,

@@ -3,17 +3,11 @@
 //!
 //! What a trial's ledger of TCP says is another matter: here counters of the whole namespace moved.
 
-mod accept;
-mod reader;
-mod receive;
-mod retransmit;
-mod softirq;
-
-pub use accept::judge as accept_queue;
-pub use reader::judge as reader;
-pub use receive::judge as receive;
-pub use retransmit::judge as retransmit;
-pub use softirq::judge as softirq;
+pub mod accept;
+pub mod reader;
+pub mod receive;
+pub mod retransmit;
+pub mod softirq;
 
 use rxpath_record::verdict::Confidence;
 
