@@ -3,7 +3,7 @@
 use rxpath_record::ledger::Place;
 use rxpath_record::verdict::{Confidence, EvidenceLine, PairedTrial, Stage};
 
-use crate::lines::next_loss;
+use crate::lines::{drops, next_loss};
 use crate::part::Part;
 use crate::remedy::Remedy;
 use crate::view::View;
@@ -55,6 +55,13 @@ impl Claim {
         }
     }
 
+    /// A claim of `stage` about the reader's socket, and all that was lost there.
+    pub fn at_socket(view: &View, stage: Stage, confidence: Confidence, sentence: String) -> Self {
+        let lost = view.lost_at(Place::SocketBuffer);
+        Self::new(stage, confidence, Part::READING, sentence)
+            .losing_at(view, Place::SocketBuffer, lost)
+    }
+
     /// Names the CPU.
     pub fn on(mut self, cpu: Option<u32>) -> Self {
         self.cpu = cpu;
@@ -70,6 +77,11 @@ impl Claim {
     /// Says how many datagrams it explains, lost at `place`, and what that adds to another rule's verdict.
     pub fn losing_at(self, view: &View, place: Place, packets: u64) -> Self {
         self.losing(packets).next(next_loss(view, packets, place))
+    }
+
+    /// The same, with the counters of `place` as evidence.
+    pub fn dropped_at(self, view: &View, place: Place, packets: u64) -> Self {
+        self.losing_at(view, place, packets).because(drops(view, place))
     }
 
     /// Adds the evidence lines, strongest first.

@@ -200,10 +200,9 @@ fn softirq(seen: &[Seen], middle: &Seen) -> Answer {
 
 /// By how much each pair's rate changed.
 fn every_pair(seen: &[Seen]) -> Option<EvidenceLine> {
-    let each = seen.iter().map(|pair| {
-        let rates = [&pair.before, &pair.after].map(View::delivered_pps);
-        change(rates[0], rates[1])
-    });
+    let each = seen
+        .iter()
+        .map(|pair| change(pair.before.delivered_pps(), pair.after.delivered_pps()));
     let text = format!("delivered, change of each pair: {}", each.collect::<Vec<_>>().join(", "));
     (seen.len() > 1).then(|| line(text, "the receiver's counts in the windows of all pairs"))
 }

@@ -246,6 +246,12 @@ pub fn cpu_use<'a>(view: &View, cpu: impl Into<CpuAt<'a>>) -> Option<EvidenceLin
     Some(line(text, format!("{}, irq:softirq_entry and softirq_exit", at.stat())))
 }
 
+/// How busy `cpu` was, with what, and its other users.
+pub fn cpu_and_others<'a>(view: &View, cpu: Option<impl Into<CpuAt<'a>>>) -> Vec<EvidenceLine> {
+    let at: Option<CpuAt<'_>> = cpu.map(Into::into);
+    at.and_then(|at| cpu_use(view, at)).into_iter().chain(others_on(view, at)).collect()
+}
+
 /// How full the sockets' queues were.
 pub fn queues(view: &View) -> Option<EvidenceLine> {
     let sampled = view.sockets.iter().filter(|s| s.samples > 0 && s.rcvbuf_bytes > 0);

@@ -1,8 +1,6 @@
-//! Why a socket's queue overflows: the one question that the socket rules share.
-//!
-//! Each rule covers one cause, so exactly one rule claims if datagrams are lost at the socket.
+//! Why a socket's queue overflows: what the socket rules ask of the evidence.
 
-use rxpath_record::evidence::{ContendedLock, Halt, SocketUse};
+use rxpath_record::evidence::{ContendedLock, SocketUse};
 use rxpath_record::ledger::Place;
 
 use crate::thresholds::{
@@ -11,71 +9,9 @@ use crate::thresholds::{
 };
 use crate::view::{Lead, View, sound_ratio};
 
-/// The cause of socket drops, where the evidence shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The reader's time is unknown.
-    NotMeasured,
-    /// The reader is stopped or frozen.
-    Halted(Halt),
-    /// The CPU quota of its control group stops the reader.
-    Throttled,
-    /// Several threads may be the reader, and their times contradict each other.
-    WhoReads,
-    /// Softirqs use the reader's CPU.
-    Livelock {
-        /// That CPU.
-        cpu: u32,
-    },
-    /// The reader had work but no CPU.
-    Descheduled,
-    /// No thread read from the socket that drops most.
-    NobodyReads,
-    /// One of several sockets gets more than its share; its reader is full while others have time left, or may have.
-    Uneven,
-    /// Several threads are full on one socket.
-    SharedSocket,
-    /// The reader is full.
-    Full,
-    /// The reader had time left, but the queue was always full: the reader waits for something else.
-    WaitsElsewhere,
-    /// The reader had time left: bursts or stalls.
-    HasTime,
-}
-
-/// The cause of the drops at the socket; `None` if too few are lost there.
-pub fn cause(view: &View) -> Option<Cause> {
-    if !view.is_loss_at(Place::SocketBuffer, view.lost_at(Place::SocketBuffer)) {
-        return None;
-    }
-    Some(if view.reader.count == 0 {
-        Cause::NotMeasured
-    } else if let Some(halted) = view.reader.halted {
-        Cause::Halted(halted)
-    } else if view.reader.lead.quota().is_some() {
-        Cause::Throttled
-    } else if let Some(cpu) = livelocked(view) {
-        Cause::Livelock { cpu }
-    } else if view.unsure.as_ref().is_some_and(|unsure| unsure.differ) {
-        Cause::WhoReads
-    } else if is_kept_waiting(view) {
-        Cause::Descheduled
-    } else if is_unread(view) {
-        Cause::NobodyReads
-    } else if view.reader.lead.demand() < FULL_RATIO {
-        if is_always_full(view) { Cause::WaitsElsewhere } else { Cause::HasTime }
-    } else if uneven(view).is_some() {
-        Cause::Uneven
-    } else if view.sockets.len() == 1 && view.reader.active > 1 && share_it(view) {
-        Cause::SharedSocket
-    } else {
-        Cause::Full
-    })
-}
-
 /// Whether the reader's waiting for a CPU explains most of the loss. If it always had work, the lost reads are those of
 /// its waiting time beyond its running time. If it also slept, the longer of the two times counts.
-fn is_kept_waiting(view: &View) -> bool {
+pub fn is_kept_waiting(view: &View) -> bool {
     let Lead { running, waiting, .. } = view.reader.lead;
     if waiting < WAITING_RATIO {
         return false;
@@ -93,14 +29,14 @@ fn is_kept_waiting(view: &View) -> bool {
 }
 
 /// Whether no thread read from the socket that drops most: watched directly, or none of them ran on a live host.
-fn is_unread(view: &View) -> bool {
+pub fn is_unread(view: &View) -> bool {
     let watched = view.services.first().is_some_and(|service| service.unread().is_some());
     let ran = view.reader.lead.demand() > 0.0;
     watched || (view.raw.watched && !ran && is_always_full(view))
 }
 
 /// Whether the socket that drops most was full on average: no burst is that long, and a larger buffer does not help.
-fn is_always_full(view: &View) -> bool {
+pub fn is_always_full(view: &View) -> bool {
     let worst = view.sockets.iter().max_by_key(|socket| socket.drops_packets);
     worst.is_some_and(|socket| {
         socket.samples >= QUEUE_SAMPLES
@@ -108,16 +44,18 @@ fn is_always_full(view: &View) -> bool {
     })
 }
 
-fn livelocked(view: &View) -> Option<u32> {
+/// The reader's CPU and the share of it that softirqs use, if they fill it.
+pub fn livelocked(view: &View) -> Option<(u32, f64)> {
     let cpu = view.softirq_on_reader()?;
-    let owned = view.softirq_ratio(cpu)? >= LIVELOCK_SOFTIRQ_RATIO;
+    let softirq = view.softirq_ratio(cpu)?;
+    let owned = softirq >= LIVELOCK_SOFTIRQ_RATIO;
     let starved = view.delivered_pps() <= LIVELOCK_DELIVERED_RATIO * view.offered_pps();
-    (owned && starved && view.offered_pps() > 0.0).then_some(cpu)
+    (owned && starved && view.offered_pps() > 0.0).then_some((cpu, softirq))
 }
 
 /// Whether the threads contend for their socket: either waits for its lock were measured, or nothing watched the lock
 /// and all the threads are known to read.
-fn share_it(view: &View) -> bool {
+pub fn share_it(view: &View) -> bool {
     let watched = view.raw.probed.as_ref().is_some_and(|probed| probed.locks.is_some());
     lock_wait(view).is_some() || (!watched && view.unsure.is_none())
 }

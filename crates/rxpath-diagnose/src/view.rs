@@ -178,6 +178,11 @@ impl<'a> View<'a> {
         self.is_noteworthy(packets) && self.share_at(place, packets) >= LOSS_RATIO
     }
 
+    /// Lost at `place` over the whole trial, if that is enough to be a limit.
+    pub fn loss_at(&self, place: Place) -> Option<u64> {
+        Some(self.lost_at(place)).filter(|lost| self.is_loss_at(place, *lost))
+    }
+
     /// `packets` as a share of the offered ones.
     pub fn of_offered(&self, packets: u64) -> f64 {
         packets as f64 / self.offered_packets().max(1) as f64

@@ -20,14 +20,12 @@ pub fn evidence(view: &View) -> Vec<EvidenceLine> {
     lines.extend(reader_cost(view));
     lines.extend(queues(view));
     lines.extend(softirq_beside_reader(view));
-    lines.extend(view.reader.lead.cpu.and_then(|cpu| cpu_use(view, cpu)));
-    lines.extend(others_on(view, view.reader.lead.cpu));
+    lines.extend(cpu_and_others(view, view.reader.lead.cpu));
     lines.push(rates(view));
     lines
 }
 
 pub fn claim(view: &View) -> Claim {
-    let lost = view.lost_at(Place::SocketBuffer);
     let reader = &view.reader;
     let cpu = reader.lead.cpu;
     let busy = cpu.and_then(|cpu| Some((cpu, view.busy_ratio(cpu)?)));
@@ -49,9 +47,8 @@ pub fn claim(view: &View) -> Claim {
     };
     let sentence = format!("the receiving application is the limit: {what}{with}{both}");
     let one_more = view.raw.cpus.len() > reader.count;
-    Claim::new(Stage::Application, confidence(view), Part::READING, sentence)
+    Claim::at_socket(view, Stage::Application, confidence(view), sentence)
         .on(cpu)
-        .losing_at(view, Place::SocketBuffer, lost)
         .because(evidence(view))
         .remedies(view.softirq_on_reader().map(|cpu| Remedy::softirq_off_reader(cpu, false)))
         .remedies(one_more.then(|| Remedy::more_readers(reader.count + 1)))

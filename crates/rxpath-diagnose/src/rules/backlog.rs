@@ -40,8 +40,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     Some(
         Claim::new(Stage::Backlog, Confidence::strong_if(cpu.is_some()), Part::PATH, sentence)
         .on(cpu.map(|(cpu, _)| cpu))
-        .losing_at(view, Place::Backlog, lost)
-        .because(drops(view, Place::Backlog))
+        .dropped_at(view, Place::Backlog, lost)
         .because(cpu.and_then(|(cpu, _)| cpu_use(view, cpu)))
         .because(limit)
         .because([rates(view)])

@@ -49,8 +49,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     Some(
         claim
             .because([held])
-            .because(near.and_then(|cpu| cpu_use(view, cpu)))
-            .because(others_on(view, near))
+            .because(cpu_and_others(view, near))
             .because([lossless(view), lead("sender", &view.sender), rates(view)])
             .next(format!("the sender was blocked on its own send buffer {blocked} of its time")),
     )

@@ -3,7 +3,6 @@
 use crate::rules::prelude::*;
 
 pub fn claim(view: &View) -> Claim {
-    let lost = view.lost_at(Place::SocketBuffer);
     let reader = &view.reader.lead;
     let cpu = reader.cpu;
     let foreign = cpu
@@ -23,9 +22,8 @@ pub fn claim(view: &View) -> Claim {
         "the receiving application is kept off its CPU: it waited for {of} {} of the window while its socket overflowed",
         percent(reader.waiting)
     );
-    Claim::new(Stage::ApplicationDescheduled, sure, Part::READING, sentence)
+    Claim::at_socket(view, Stage::ApplicationDescheduled, sure, sentence)
         .on(cpu)
-        .losing_at(view, Place::SocketBuffer, lost)
         .because([lead("receiver", &view.reader)])
         .because(drops(view, Place::SocketBuffer))
         .because(services(view))

@@ -2,11 +2,10 @@
 
 use crate::rules::prelude::*;
 
-pub fn claim(view: &View, cpu: u32) -> Option<Claim> {
+pub fn claim(view: &View, cpu: u32, softirq: f64) -> Claim {
     // What the backlog refuses, the same softirqs on the same CPU refuse: they have no time for it either.
     let backlog = view.lost_at(Place::Backlog);
     let lost = view.lost_at(Place::SocketBuffer).saturating_add(backlog);
-    let softirq = view.softirq_ratio(cpu)?;
     let sure = softirq >= SOFTIRQ_MOST_RATIO;
     let own = line(
         format!(
@@ -21,11 +20,9 @@ pub fn claim(view: &View, cpu: u32) -> Option<Claim> {
         rate(view.delivered_pps()),
         rate(view.offered_pps()),
     );
-    Some(
-        Claim::new(Stage::Livelock, Confidence::strong_if(sure), Part::READING, sentence)
+    Claim::new(Stage::Livelock, Confidence::strong_if(sure), Part::READING, sentence)
         .on(Some(cpu))
-        .losing_at(view, Place::SocketBuffer, lost)
-        .because(drops(view, Place::SocketBuffer))
+        .dropped_at(view, Place::SocketBuffer, lost)
         .because(services(view))
         .because(drops(view, Place::Backlog))
         .because(softirq_beside_reader(view))
@@ -34,6 +31,5 @@ pub fn claim(view: &View, cpu: u32) -> Option<Claim> {
         .remedy(Remedy::softirq_off_reader(cpu, true))
         .remedy("a NAPI thread (`echo 1 > /sys/class/net/IF/threaded`) shares the CPU with the reader by scheduling instead of interrupting it")
         .remedy(Remedy::KEEP_AGGREGATES)
-        .remedy(Remedy::OFFER_LESS),
-    )
+        .remedy(Remedy::OFFER_LESS)
 }

@@ -13,8 +13,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     );
     Some(
         Claim::new(Stage::Network, Confidence::Strong, &[Part::Ledger], sentence)
-            .losing_at(view, Place::Network, lost)
-            .because(drops(view, Place::Network))
+            .dropped_at(view, Place::Network, lost)
             .because([rates(view)])
             .remedy("look at the counters of the switch ports between the two: discards mean a full queue, errors a bad cable or transceiver")
             .remedy("flow control of the receiver (`ethtool -A IF rx on tx on`) makes the sender wait where the switch supports it")

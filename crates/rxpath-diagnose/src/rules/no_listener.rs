@@ -3,10 +3,7 @@
 use crate::rules::prelude::*;
 
 pub fn judge(view: &View) -> Option<Claim> {
-    let lost = view.lost_at(Place::NoListener);
-    if !view.is_loss_at(Place::NoListener, lost) {
-        return None;
-    }
+    let lost = view.loss_at(Place::NoListener)?;
     let share = percent(view.of_offered(lost));
     let some_read = view.raw.ledger.delivered_packets > 0;
     let why = if some_read {
@@ -19,8 +16,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     );
     Some(
         Claim::new(Stage::NoListener, Confidence::Strong, &[Part::Ledger], sentence)
-            .losing_at(view, Place::NoListener, lost)
-            .because(drops(view, Place::NoListener))
+            .dropped_at(view, Place::NoListener, lost)
             .because([rates(view)])
             .remedy("start the receiver before the sender, on the same address and port (`ss -uln` shows the sockets of a namespace)")
             .remedy("a socket bound to one address takes no datagrams for another: listen on 0.0.0.0 or [::], or on each address"),

@@ -8,7 +8,6 @@ pub fn claim(view: &View) -> Option<Claim> {
     let unread = service.unread();
     let worst =
         unread.or_else(|| service.sockets.iter().copied().max_by_key(|it| it.drops_packets))?;
-    let lost = view.lost_at(Place::SocketBuffer);
     let owners: Vec<String> =
         worst.owners.iter().map(|owner| format!("{} ({})", owner.name, owner.pid)).collect();
     let whose = if owners.is_empty() { "a program".into() } else { owners.join(", ") };
@@ -37,9 +36,8 @@ pub fn claim(view: &View) -> Option<Claim> {
         "close a socket of the group that no thread reads (a process that was replaced, a descriptor that a child inherited): its share of the flows then goes to the others",
     );
     Some(
-        Claim::new(Stage::Application, Confidence::Strong, Part::READING, sentence)
+        Claim::at_socket(view, Stage::Application, Confidence::Strong, sentence)
             .on(view.reader.lead.cpu)
-            .losing_at(view, Place::SocketBuffer, lost)
             .because([share])
             .because(evidence(view))
             .remedy("find what the program does instead of reading: `cat /proc/PID/task/*/wchan`, `strace -f -p PID`; it may be stuck, or have left the socket open")

@@ -1,6 +1,6 @@
 //! The reader may not run, although a CPU is free: it is stopped, frozen, or has used up its control group's CPU quota.
 
-use rxpath_record::evidence::Halt;
+use rxpath_record::evidence::{Halt, Throttled};
 
 use crate::rules::prelude::*;
 
@@ -24,11 +24,10 @@ pub fn halted(view: &View, halted: Halt) -> Claim {
     };
     let at_ends = line(format!("at the start and at the end of the window {what}"), source);
     let sentence = format!("the receiving application does not run: {what}");
-    claim(view, Confidence::Strong, sentence).because([at_ends]).because(rest(view)).remedy(remedy)
+    claim(view, sentence).because([at_ends]).because(rest(view)).remedy(remedy)
 }
 
-pub fn throttled(view: &View) -> Option<Claim> {
-    let throttled = view.reader.lead.quota()?;
+pub fn throttled(view: &View, throttled: &Throttled) -> Claim {
     let share = percent(throttled.ratio.min(1.0));
     let cpu = view.reader.lead.cpu;
     let idle = cpu.and_then(|cpu| Some((cpu, 1.0 - view.busy_ratio(cpu)?)));
@@ -47,23 +46,20 @@ pub fn throttled(view: &View) -> Option<Claim> {
         format!("control group {} was throttled for {share} of the window", throttled.group),
         "cpu.stat, throttled time",
     );
-    Some(
-        claim(view, Confidence::Strong, sentence)
-            .on(cpu)
-            .because([counted])
-            .because(idle)
-            .because(rest(view))
-            .remedy("raise or lift the quota: CPUQuota= of its unit, the CPU limit of its container or pod, cpu.max of the group (version 1: cpu.cfs_quota_us)")
-            .remedy("a shorter period (CPUQuotaPeriodSec=, the second number of cpu.max) makes the stops shorter at the same quota; a larger receive buffer survives one stop"),
-    )
+    claim(view, sentence)
+        .on(cpu)
+        .because([counted])
+        .because(idle)
+        .because(rest(view))
+        .remedy("raise or lift the quota: CPUQuota= of its unit, the CPU limit of its container or pod, cpu.max of the group (version 1: cpu.cfs_quota_us)")
+        .remedy("a shorter period (CPUQuotaPeriodSec=, the second number of cpu.max) makes the stops shorter at the same quota; a larger receive buffer survives one stop")
 }
 
-fn claim(view: &View, sure: Confidence, sentence: String) -> Claim {
-    let claim = Claim::new(Stage::ApplicationDescheduled, sure, Part::READING, sentence);
-    claim.losing_at(view, Place::SocketBuffer, view.lost_at(Place::SocketBuffer))
+fn claim(view: &View, sentence: String) -> Claim {
+    Claim::at_socket(view, Stage::ApplicationDescheduled, Confidence::Strong, sentence)
 }
 
-fn rest(view: &View) -> Vec<rxpath_record::verdict::EvidenceLine> {
+fn rest(view: &View) -> Vec<EvidenceLine> {
     let mut lines = vec![lead("receiver", &view.reader)];
     lines.extend(drops(view, Place::SocketBuffer));
     lines.extend(services(view));

@@ -6,11 +6,10 @@ pub use rxpath_record::verdict::{Confidence, EvidenceLine, Stage};
 
 pub use crate::claim::Claim;
 pub use crate::lines::{
-    counted_by, cpu_use, drop_line, drops, lead, line, lossless, named, others_on, queues, rates,
-    reader_cost, services, softirq_beside_reader, traffic, whose,
+    counted_by, cpu_and_others, cpu_use, drop_line, drops, lead, line, lossless, named, others_on,
+    queues, rates, reader_cost, services, softirq_beside_reader, traffic, whose,
 };
 pub use crate::part::Part;
-pub use crate::reader::{Cause, cause};
 pub use crate::remedy::Remedy;
 pub use crate::thresholds::*;
 pub use crate::view::{SideThreads, ThreadSaturation, View, sound_rate, sound_ratio};

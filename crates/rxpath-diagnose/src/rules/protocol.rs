@@ -50,8 +50,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     );
     Some(
         Claim::new(Stage::Refused, sure, &[Part::Ledger], sentence)
-            .losing_at(view, most, lost)
-            .because(drops(view, most))
+            .dropped_at(view, most, lost)
             .because([rates(view)])
             .remedy(look),
     )

@@ -38,8 +38,7 @@ pub fn judge(view: &View) -> Option<Claim> {
     };
     Some(
         Claim::new(Stage::Sender, Confidence::Strong, &[Part::Ledger], sentence)
-            .losing_at(view, place, lost)
-            .because(drops(view, place))
+            .dropped_at(view, place, lost)
             .because([rates(view)])
             .remedy(remedy)
             .remedy(Remedy::LOWER_RATE),

@@ -33,10 +33,8 @@ pub fn judge(view: &View) -> Option<Claim> {
     Some(
         Claim::new(Stage::Ring, Confidence::strong_if(cpu.is_some()), Part::PATH, sentence)
             .on(cpu.map(|(cpu, _)| cpu))
-            .losing_at(view, Place::Ring, lost)
-            .because(drops(view, Place::Ring))
-            .because(cpu.and_then(|(cpu, _)| cpu_use(view, cpu)))
-            .because(others_on(view, cpu.map(|(cpu, _)| cpu)))
+            .dropped_at(view, Place::Ring, lost)
+            .because(cpu_and_others(view, cpu.map(|(cpu, _)| cpu)))
             .because([rates(view)])
             .remedies(poll)
             .remedy("a longer ring where the device has one (`ethtool -G IF rx N`); a veth's ring is 256, fixed")

@@ -105,8 +105,7 @@ fn full(
         Claim::new(stage, Confidence::strong_if(alone), needs, sentence)
             .on(end.side.lead.cpu_here())
             .because([lead(who, end.side)])
-            .because(at.and_then(|at| cpu_use(view, at)))
-            .because(others_on(view, at))
+            .because(cpu_and_others(view, at))
             .next(format!("the {who}: {busy}")),
     )
 }
@@ -152,8 +151,7 @@ fn server_waits(view: &View) -> Option<Claim> {
         )
         .on(side.lead.cpu)
         .because([lead("server", side)])
-        .because(side.lead.cpu.and_then(|cpu| cpu_use(view, cpu)))
-        .because(others_on(view, side.lead.cpu))
+        .because(cpu_and_others(view, side.lead.cpu))
         .remedy("give the server a CPU of its own (`--cpu`), apart from the client's and from other programs")
         .next("the server waits for its CPU"),
     )
@@ -182,8 +180,7 @@ fn softirq(view: &View) -> Option<Claim> {
     Some(
         Claim::new(Stage::Softirq, Confidence::Fair, &[Part::Window, Part::Cpus], sentence)
             .on(Some(cpu))
-            .because(cpu_use(view, cpu))
-            .because(others_on(view, Some(cpu)))
+            .because(cpu_and_others(view, Some(cpu)))
             .remedy(format!("take work off CPU {cpu}: fewer netfilter rules and hooks on the way in, programs on other CPUs"))
             .remedy("let segments share their cost: GRO on the receiving device, TSO on the sending one")
             .next(format!("the receive softirq on CPU {cpu}")),

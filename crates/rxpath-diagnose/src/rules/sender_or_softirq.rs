@@ -53,8 +53,7 @@ pub fn judge(view: &View) -> Option<Claim> {
                 lead("sender", &view.sender),
                 line(where_it_runs, "where the receive softirq runs in this topology"),
             ])
-            .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
-            .because(others_on(view, cpu))
+            .because(cpu_and_others(view, cpu))
             .because((view.reader.count > 0).then(|| lead("receiver", &view.reader)))
             .because([rates(view)])
             .decided_by(paired)

@@ -41,8 +41,7 @@ pub fn judge(view: &View) -> Option<Claim> {
         Claim::new(Stage::Sender, Confidence::Fair, Part::SENDING, sentence)
             .on(lead_thread.cpu_here())
             .because([lossless(view), lead("sender", sender)])
-            .because(lead_thread.at().and_then(|at| cpu_use(view, at)))
-            .because(others_on(view, lead_thread.at()))
+            .because(cpu_and_others(view, lead_thread.at()))
             .because([rates(view)])
             .remedy(remedy),
     )

@@ -5,7 +5,6 @@ use crate::reader::lock_wait;
 use crate::rules::prelude::*;
 
 pub fn claim(view: &View) -> Claim {
-    let lost = view.lost_at(Place::SocketBuffer);
     let reader = &view.reader;
     let (stage, sure, sentence, share) = match lock_wait(view) {
         Some((lock, waited)) => (
@@ -46,9 +45,8 @@ pub fn claim(view: &View) -> Claim {
             ),
         ),
     };
-    Claim::new(stage, sure, Part::READING, sentence)
+    Claim::at_socket(view, stage, sure, sentence)
         .on(reader.lead.cpu)
-        .losing_at(view, Place::SocketBuffer, lost)
         .because([share])
         .because(evidence(view))
         .remedy(Remedy::socket_each(reader.active))

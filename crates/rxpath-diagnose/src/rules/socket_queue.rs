@@ -12,13 +12,6 @@ struct Queue<'a> {
     arriving_pps: f64,
 }
 
-/// What a buffer must hold, and why that much.
-struct Need {
-    packets: f64,
-    why: String,
-    source: &'static str,
-}
-
 fn queue<'a>(view: &View<'a>) -> Option<Queue<'a>> {
     let fullest = view
         .sockets
@@ -36,8 +29,9 @@ fn queue<'a>(view: &View<'a>) -> Option<Queue<'a>> {
     })
 }
 
-/// With the stall seen, what arrives in it; else the most that one stall can have been.
-fn need(view: &View, queue: &Queue) -> Need {
+/// What a buffer must hold, and why that much: with the stall seen, what arrives in it; else the most that one stall can
+/// have been.
+fn need(view: &View, queue: &Queue) -> (f64, EvidenceLine) {
     if let Some(stall_s) = view.raw.reader_stall_s.map(sound_rate).filter(|s| *s > 0.0) {
         let packets = queue.arriving_pps * stall_s;
         if packets > queue.capacity {
@@ -46,7 +40,7 @@ fn need(view: &View, queue: &Queue) -> Need {
                 span(stall_s),
                 datagrams(packets as u64)
             );
-            return Need { packets, why, source: "the receiver's counts over time" };
+            return (packets, line(why, "the receiver's counts over time"));
         }
     }
     let packets = queue.capacity + queue.socket.drops_packets as f64;
@@ -54,10 +48,10 @@ fn need(view: &View, queue: &Queue) -> Need {
         "no stall was seen in the samples; if all losses came in one stall, it lasted {}, and a buffer need not hold more than that",
         span(packets / queue.arriving_pps)
     );
-    Need { packets, why, source: "drops over the arriving rate" }
+    (packets, line(why, "drops over the arriving rate"))
 }
 
-fn buffer_lines(queue: &Queue, need: &Need) -> [EvidenceLine; 2] {
+fn held(queue: &Queue) -> EvidenceLine {
     let holds = format!(
         "socket {} holds {} of this size in its {} bytes: {} of the {} that arrive, {} a millisecond",
         queue.socket.index,
@@ -67,10 +61,7 @@ fn buffer_lines(queue: &Queue, need: &Need) -> [EvidenceLine; 2] {
         rate(queue.arriving_pps),
         count((queue.arriving_pps / 1e3).round() as u64),
     );
-    [
-        line(holds, "SO_MEMINFO rcvbuf over the datagram's truesize"),
-        line(need.why.clone(), need.source),
-    ]
+    line(holds, "SO_MEMINFO rcvbuf over the datagram's truesize")
 }
 
 pub fn claim(view: &View) -> Claim {
@@ -84,13 +75,12 @@ pub fn claim(view: &View) -> Claim {
     );
     let (lines, size) = queue(view)
         .map(|queue| {
-            let need = need(view, &queue);
-            (buffer_lines(&queue, &need), size_option(need.packets * queue.truesize_bytes))
+            let (packets, why) = need(view, &queue);
+            ([held(&queue), why], size_option(packets * queue.truesize_bytes))
         })
         .unzip();
-    Claim::new(Stage::SocketQueue, Confidence::strong_if(sure), Part::READING, sentence)
+    Claim::at_socket(view, Stage::SocketQueue, Confidence::strong_if(sure), sentence)
         .on(view.reader.lead.cpu)
-        .losing_at(view, Place::SocketBuffer, lost)
         .because(drops(view, Place::SocketBuffer))
         .because(services(view))
         .because([lead("receiver", &view.reader)])

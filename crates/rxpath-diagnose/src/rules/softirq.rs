@@ -24,10 +24,8 @@ pub fn judge(view: &View) -> Option<Claim> {
     Some(
         Claim::new(Stage::Softirq, Confidence::Strong, Part::PATH, sentence)
             .on(Some(cpu))
-            .losing_at(view, place, lost)
-            .because(drops(view, place))
-            .because(cpu_use(view, cpu))
-            .because(others_on(view, Some(cpu)))
+            .dropped_at(view, place, lost)
+            .because(cpu_and_others(view, Some(cpu)))
             .because([rates(view)])
             .remedy(Remedy::SPREAD_FLOWS)
             .remedy(Remedy::lighter_softirq(cpu))

@@ -4,15 +4,14 @@ use rxpath_core::number::counted;
 use rxpath_record::evidence::SocketUse;
 
 use super::application::{confidence, evidence};
-use crate::reader::{OtherReaders, OverloadedSocket, uneven};
+use crate::reader::{OtherReaders, OverloadedSocket};
 use crate::rules::prelude::*;
 
 /// More flows help only where each socket is read.
 const ASK: &str = "find out whether a thread reads each socket of the group: `rxpath diagnose` as root names the threads that wait for one; what comes to a socket that no thread reads is lost";
 
-pub fn claim(view: &View) -> Option<Claim> {
-    let lost = view.lost_at(Place::SocketBuffer);
-    let OverloadedSocket { index, share, others } = uneven(view)?;
+pub fn claim(view: &View, overloaded: OverloadedSocket) -> Claim {
+    let OverloadedSocket { index, share, others } = overloaded;
     let sockets = view.sockets.len();
     let on = view.reader.lead.cpu.map_or_else(String::new, |cpu| format!(", on CPU {cpu},"));
     let of_others = match others {
@@ -30,17 +29,14 @@ pub fn claim(view: &View) -> Option<Claim> {
         OtherReaders::HaveTime => (confidence(view), None),
         OtherReaders::Unknown(_) => (confidence(view).min(Confidence::Fair), Some(ASK)),
     };
-    Some(
-        Claim::new(Stage::ReuseportImbalance, sure, Part::READING, sentence)
-            .on(view.reader.lead.cpu)
-            .losing_at(view, Place::SocketBuffer, lost)
-            .because([by_socket(view)])
-            .because(time_left(view, others))
-            .because(evidence(view))
-            .remedies(ask)
-            .remedy(Remedy::MORE_FLOWS_OVER_GROUP)
-            .remedy(Remedy::STEER_BY_CPU),
-    )
+    Claim::at_socket(view, Stage::ReuseportImbalance, sure, sentence)
+        .on(view.reader.lead.cpu)
+        .because([by_socket(view)])
+        .because(time_left(view, others))
+        .because(evidence(view))
+        .remedies(ask)
+        .remedy(Remedy::MORE_FLOWS_OVER_GROUP)
+        .remedy(Remedy::STEER_BY_CPU)
 }
 
 fn by_socket(view: &View) -> EvidenceLine {

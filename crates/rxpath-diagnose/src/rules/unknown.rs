@@ -15,8 +15,7 @@ pub fn rest(view: &View) -> Claim {
         return unknown("nothing was offered: there is nothing to explain".into())
             .remedy(Remedy::start_traffic(false));
     }
-    if cause(view) == Some(Cause::NotMeasured) {
-        let lost = view.lost_at(Place::SocketBuffer);
+    if let Some(lost) = view.loss_at(Place::SocketBuffer).filter(|_| view.reader.count == 0) {
         let sentence = format!(
             "the socket's queue overflowed ({} of the offered datagrams) and the receiver's CPU time was not measured: it was too slow, off its CPU, or stalled",
             percent(view.of_offered(lost))

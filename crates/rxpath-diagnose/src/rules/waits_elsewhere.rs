@@ -4,14 +4,12 @@ use super::application::evidence;
 use crate::rules::prelude::*;
 
 pub fn claim(view: &View) -> Claim {
-    let lost = view.lost_at(Place::SocketBuffer);
     let sentence = format!(
         "the receiving application is the limit: its queue was full all the time, and it used only {} of it: between reads it waits for something else (disk, a lock, another call)",
         percent(view.reader.lead.demand())
     );
-    Claim::new(Stage::Application, Confidence::Fair, Part::READING, sentence)
+    Claim::at_socket(view, Stage::Application, Confidence::Fair, sentence)
         .on(view.reader.lead.cpu)
-        .losing_at(view, Place::SocketBuffer, lost)
         .because(evidence(view))
         .remedy("find what it waits for: `cat /proc/PID/task/TID/wchan`, `strace -f -p PID`, `perf trace -p PID`; let a thread of its own empty the socket")
         .remedy("a larger receive buffer does not help: a queue that is full on average stays full")

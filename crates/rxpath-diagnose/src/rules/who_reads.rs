@@ -9,8 +9,7 @@ pub fn claim(view: &View) -> Claim {
         "the socket's queue overflowed ({} of the offered datagrams), and why depends on which thread reads it: one that is full is too slow (`application`), one with time left meets bursts or stalls (`socket-queue`)",
         percent(view.share_at(Place::SocketBuffer, lost))
     );
-    Claim::new(Stage::Unknown, Confidence::Weak, Part::READING, sentence)
-        .losing_at(view, Place::SocketBuffer, lost)
+    Claim::at_socket(view, Stage::Unknown, Confidence::Weak, sentence)
         .because(evidence(view))
         .remedy("find the thread that reads: `strace -f -c -e trace=recvfrom,recvmsg,recvmmsg,read -p PID`, or the program's own names for its threads")
         .remedy("a full reader: more readers with a socket of their own, or less work for each datagram; one that stalls: a larger receive buffer, or a thread that does nothing but read")

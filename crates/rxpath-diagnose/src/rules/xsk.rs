@@ -6,10 +6,7 @@ use crate::rules::prelude::*;
 const NEEDS: &[Part] = &[Part::Ledger, Part::Window, Part::Cpus, Part::Readers];
 
 pub fn judge(view: &View) -> Option<Claim> {
-    let lost = view.lost_at(Place::XdpSocket);
-    if !view.is_loss_at(Place::XdpSocket, lost) {
-        return None;
-    }
+    let lost = view.loss_at(Place::XdpSocket)?;
     let (share, reader) = (percent(view.of_offered(lost)), &view.reader.lead);
     let is_full = reader.demand() >= FULL_RATIO;
     let (stage, sure, sentence) = if is_full {
@@ -26,12 +23,10 @@ pub fn judge(view: &View) -> Option<Claim> {
     };
     let claim = Claim::new(stage, sure, NEEDS, sentence)
         .on(reader.cpu)
-        .losing_at(view, Place::XdpSocket, lost)
-        .because(drops(view, Place::XdpSocket))
+        .dropped_at(view, Place::XdpSocket, lost)
         .because([lead("receiver", &view.reader)])
         .because(softirq_beside_reader(view))
-        .because(reader.cpu.and_then(|cpu| cpu_use(view, cpu)))
-        .because(others_on(view, reader.cpu))
+        .because(cpu_and_others(view, reader.cpu))
         .because([rates(view)])
         .remedies(view.softirq_on_reader().map(|cpu| Remedy::softirq_off_reader(cpu, false)));
     Some(if is_full {

@@ -46,8 +46,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             .because([queue(one, fullest)])
             .because(ran(one))
             .because(counters(tcp, &[&CLOSED[..], &DROPPING, &PRESSED].concat()))
-            .because(cpu.and_then(|cpu| cpu_use(view, cpu)))
-            .because(others_on(view, cpu))
+            .because(cpu_and_others(view, cpu))
             .next(format!("TCP: {name} does not read what arrives"));
     Some(remedies(claim, pace))
 }
