@@ -27,10 +27,7 @@ pub fn rest(view: &View) -> Claim {
                 .because([rates(view)])
                 .remedy("measure the receiver's threads: /proc/PID/task/*/schedstat of its process, by the same user or root");
     }
-    if let Some(claim) = unbalanced(view) {
-        return claim;
-    }
-    if let Some(claim) = maybe_lost(view) {
+    if let Some(claim) = unbalanced(view).or_else(|| maybe_lost(view)) {
         return claim;
     }
     // Always speaks, behind every other claim. Losses that only add up to something have no rule of their own.
