@@ -27,7 +27,7 @@ pub enum Scale {
 
 impl Scale {
     /// What is added to a value before its logarithm is taken.
-    fn step(self) -> f64 {
+    pub fn step(self) -> f64 {
         match self {
             Self::Ratio => 0.0,
             Self::Share { step } => step,

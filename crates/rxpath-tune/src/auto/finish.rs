@@ -68,8 +68,7 @@ impl Searching<'_> {
 
     /// Candidates that recreate queues or lose the link, each by pairs against what is proven.
     fn slow(&mut self) -> Result<(), Unmade> {
-        let slow = |at: &usize| self.plan.candidates[*at].risk.is_slow();
-        let mut slow: Vec<usize> = self.in_state(&State::Open).into_iter().filter(slow).collect();
+        let mut slow = self.open(true);
         slow.sort_few_by(|a, b| self.weight(*b).total_cmp(&self.weight(*a)));
         for (tried, candidate) in slow.into_iter().enumerate() {
             let most = self.pairs_left(SLOW_PAIRS);
@@ -100,7 +99,7 @@ impl Searching<'_> {
                 rxpath_stats::student::normal_cdf(mean / spread) > LIKELY.0 && mean > LIKELY.1
             })
         };
-        let likely: Vec<usize> = self.in_state(&State::Open).into_iter().filter(likely).collect();
+        let likely: Vec<usize> = self.open(false).into_iter().filter(likely).collect();
         // The confirmation needs its pairs after this.
         let most = (self.measure.left().saturating_sub(20) / 2).min(MOST_PAIRS);
         if likely.is_empty() || most < FEWEST_PAIRS {
@@ -152,7 +151,7 @@ impl Searching<'_> {
             }
         };
         self.step(Phase::Confirm, text);
-        self.found.confirmed = Some((ask, pairs));
+        self.confirmed = Some((ask, pairs));
         Ok(shown)
     }
 
@@ -172,28 +171,25 @@ impl Searching<'_> {
         }
         let mut losses = vec![Vec::new(); on.len()];
         for number in 0..blocks {
-            let mut order: Vec<Option<usize>> =
-                std::iter::once(None).chain((0..on.len()).map(Some)).collect();
+            // 0 leaves none out.
+            let mut order: Vec<usize> = (0..=on.len()).collect();
             order.shuffle(&mut self.dice);
-            let (mut all, mut without) = (0.0, vec![0.0; on.len()]);
+            let mut values = vec![0.0; order.len()];
             for left_out in order {
-                let rest = |(at, _): &(usize, &usize)| Some(*at) != left_out;
-                let set: Vec<usize> =
-                    on.iter().enumerate().filter(rest).map(|(_, at)| *at).collect();
-                let value = self.trial(&set, Phase::Contribution, number)?.objective;
-                match left_out {
-                    None => all = value,
-                    Some(at) => without[at] = value,
+                let mut set = on.clone();
+                if left_out > 0 {
+                    set.remove(left_out - 1);
                 }
+                values[left_out] = self.trial(&set, Phase::Contribution, number)?.objective;
             }
-            for (losses, without) in losses.iter_mut().zip(&without) {
-                losses.push(all - without);
+            for (losses, without) in losses.iter_mut().zip(&values[1..]) {
+                losses.push(values[0] - without);
             }
         }
         let looks = Looks::Once { blocks };
         let at = |values: &Vec<f64>, error| Some(Paired::of(values)?.at(looks.level(error)));
         let contribution = |(at_on, values): (&usize, &Vec<f64>)| Some((*at_on, at(values, 0.05)?));
-        self.found.contributions = on.iter().zip(&losses).filter_map(contribution).collect();
+        self.contributed = on.iter().zip(&losses).filter_map(contribution).collect();
         let least = on
             .iter()
             .zip(&losses)
@@ -215,12 +211,12 @@ impl Searching<'_> {
         if self.pairs_left(MOST_PAIRS) < FEWEST_PAIRS {
             return Ok(());
         }
-        let was = (self.state[candidate].clone(), self.found.confirmed.take());
+        let was = (self.state[candidate].clone(), self.confirmed.take());
         self.state[candidate] = State::Out(Why::Redundant);
         let text = format!("{} contributes nothing next to the others", self.name(candidate));
         self.step(Phase::Contribution, text);
         if self.confirm()? != Shown::Better {
-            (self.state[candidate], self.found.confirmed) = was;
+            (self.state[candidate], self.confirmed) = was;
         }
         Ok(())
     }
@@ -271,9 +267,9 @@ impl Searching<'_> {
             State::Bundled => true,
             State::Open | State::Out(_) => return None,
         };
-        let own = self.found.contributions.iter().find(|(other, _)| *other == at);
-        let own = own.map(|(_, estimate)| *estimate);
-        let alone = || self.confirmed_gain().filter(|_| self.on().len() == 1);
+        let own = self.contributed.iter().find(|(other, _)| *other == at);
+        let own = own.map(|(_, estimate)| of(estimate, self.plan.sign));
+        let alone = || Some(self.gain().filter(|_| self.on().len() == 1)?.ratio);
         Some(Kept {
             name: candidate.name.clone(),
             sets: candidate.sets.clone(),
@@ -281,7 +277,7 @@ impl Searching<'_> {
             prior: candidate.prior,
             risk: candidate.risk,
             search: self.objective.effect(at).map(|effect| self.ratio(effect)),
-            contribution: own.or_else(alone).map(|estimate| of(&estimate, self.plan.sign)),
+            contribution: own.or_else(alone),
             as_bundle,
         })
     }
@@ -293,12 +289,14 @@ impl Searching<'_> {
             State::Open => Why::NoGainShown,
             State::Proven | State::Bundled => return None,
         };
-        let plain = Dropped::plain(candidate, why);
-        let Some(effect) = self.objective.effect(at) else { return Some(plain) };
+        let effect = self.objective.effect(at);
+        let to_prove = effect.filter(|_| why == Why::NoGainShown);
         Some(Dropped {
-            effect: Some(self.ratio(effect)),
-            trials_for_proof: self.for_proof(effect).filter(|_| plain.why == Why::NoGainShown),
-            ..plain
+            name: candidate.name.clone(),
+            sets: candidate.sets.clone(),
+            why,
+            effect: effect.map(|effect| self.ratio(effect)),
+            trials_for_proof: to_prove.and_then(|effect| self.for_proof(effect)),
         })
     }
 
@@ -325,19 +323,14 @@ impl Searching<'_> {
         Some((self.limit() * (unit / trials.max(1) as f64).sqrt()).exp_m1())
     }
 
-    fn confirmed_gain(&self) -> Option<EffectEstimate> {
-        let (ask, pairs) = self.found.confirmed.as_ref()?;
-        pairs.gain(*ask)
-    }
-
     fn gain(&self) -> Option<Gain> {
-        let (_, pairs) = self.found.confirmed.as_ref()?;
-        let ratio = of(&self.confirmed_gain()?, self.plan.sign);
+        let (ask, pairs) = self.confirmed.as_ref()?;
+        let ratio = of(&pairs.gain(*ask)?, self.plan.sign);
         Some(Gain { ratio, pairs_count: pairs.objective.len() })
     }
 
     fn guards_shown(&self) -> Vec<GuardShown> {
-        let Some((ask, pairs)) = &self.found.confirmed else { return Vec::new() };
+        let Some((ask, pairs)) = &self.confirmed else { return Vec::new() };
         let one = |(at, guard): (usize, &super::MetricGuard)| {
             let found = estimate(&pairs.guards[at], *ask);
             let sign = if guard.good == rxpath_stats::scale::Good::Up { -1.0 } else { 1.0 };

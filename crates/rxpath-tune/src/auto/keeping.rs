@@ -8,7 +8,7 @@ pub(super) struct Unmade;
 /// Makes trials and keeps the error of one that could not be made: the search is compiled once for all kinds of trials.
 pub(super) struct Keeping<'a, M: Measure> {
     pub measure: &'a mut M,
-    pub error: &'a mut Option<M::Error>,
+    pub error: Option<M::Error>,
 }
 
 impl<M: Measure> Measure for Keeping<'_, M> {
@@ -16,7 +16,7 @@ impl<M: Measure> Measure for Keeping<'_, M> {
 
     fn trial(&mut self, on: &[usize], phase: Phase, block: usize) -> Result<TrialReading, Unmade> {
         self.measure.trial(on, phase, block).map_err(|error| {
-            *self.error = Some(error);
+            self.error = Some(error);
             Unmade
         })
     }

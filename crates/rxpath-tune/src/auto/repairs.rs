@@ -12,6 +12,7 @@ use super::pairs::{Ask, Pairs, Shown};
 use super::report::Why;
 use super::search::LEAST_GAIN;
 use super::searching::{Searching, State};
+use super::tally::Effect;
 
 /// Candidates that are tried, at most, and pairs of each.
 const MOST: usize = 3;
@@ -72,10 +73,8 @@ impl Searching<'_> {
     fn may_repair(&self, at: usize) -> bool {
         let candidate = &self.plan.candidates[at];
         let is_open = matches!(self.state[at], State::Open | State::Out(Why::NoGainShown));
-        let is_worse = self
-            .objective
-            .effect(at)
-            .is_some_and(|effect| effect.value + effect.half(self.plan.error) < 0.0);
+        let worse = |effect: Effect| effect.value + effect.half(self.plan.error) < 0.0;
+        let is_worse = self.objective.effect(at).is_some_and(worse);
         candidate.repairs && !candidate.risk.is_slow() && is_open && !is_worse
     }
 }

@@ -4,7 +4,7 @@ use rxpath_stats::ConfidenceInterval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::candidate::{Candidate, Prior, Risk};
+use super::candidate::{Prior, Risk};
 use super::measure::{Broke, Phase};
 
 /// How a search ended.
@@ -205,18 +205,5 @@ impl AutoResult {
         });
         self.dropped.extend(dropped);
         Self { ended: AutoOutcome::CutShort, gain: None, ..self }
-    }
-}
-
-impl Dropped {
-    /// A candidate without figures.
-    pub(super) fn plain(candidate: &Candidate, why: Why) -> Self {
-        Self {
-            name: candidate.name.clone(),
-            sets: candidate.sets.clone(),
-            why,
-            effect: None,
-            trials_for_proof: None,
-        }
     }
 }

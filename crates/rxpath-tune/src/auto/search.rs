@@ -69,10 +69,9 @@ pub fn search<M: Measure>(
     measure: &mut M,
     plan: &Plan<'_>,
 ) -> Result<AutoResult, Failed<M::Error>> {
-    let mut error = None;
-    let found = found(&mut Keeping { measure, error: &mut error }, plan);
-    let found = found.map_err(Failed::TooShort)?;
-    match error {
+    let mut keeping = Keeping { measure, error: None };
+    let found = found(&mut keeping, plan).map_err(Failed::TooShort)?;
+    match keeping.error {
         None => Ok(found),
         Some(error) => Err(Failed::Measure(error, Box::new(found))),
     }
@@ -167,8 +166,7 @@ impl Searching<'_> {
     fn arrays(&mut self) -> Result<(), Unmade> {
         let mut blocks = 0;
         loop {
-            let fast = |at: &usize| !self.plan.candidates[*at].risk.is_slow();
-            let open: Vec<usize> = self.in_state(&State::Open).into_iter().filter(fast).collect();
+            let open = self.open(false);
             let runs = array::runs(open.len());
             if open.is_empty() || self.left() < runs || self.has_stopped() {
                 return Ok(());
@@ -255,15 +253,14 @@ impl Searching<'_> {
     }
 
     fn drop_hopeless(&mut self, open: &[usize], most: usize) {
-        for candidate in
-            open.iter().copied().filter(|at| self.state[*at] == State::Open).collect::<Vec<_>>()
-        {
-            let Some(effect) = self.objective.effect(candidate) else { continue };
+        for candidate in open.iter().copied() {
+            let is_open = self.state[candidate] == State::Open;
+            let effect = self.objective.effect(candidate).filter(|_| is_open);
+            let Some(effect) = effect else { continue };
             let (mean, spread) =
                 self.plan.candidates[candidate].prior.after(effect.value, effect.error);
             let harmed = self.guards.iter().zip(&self.margins).position(|(tally, margin)| {
-                let guard = tally.effect(candidate);
-                guard.is_some_and(|guard| {
+                tally.effect(candidate).is_some_and(|guard| {
                     guard.value - guard.half(level(most, self.plan.error)) > margin.max(0.0)
                 })
             });

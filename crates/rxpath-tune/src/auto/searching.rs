@@ -35,13 +35,6 @@ pub struct Plan<'a> {
     pub seed: u64,
 }
 
-/// What was found after the arrays.
-#[derive(Default)]
-pub(super) struct Found {
-    pub confirmed: Option<(Ask, Pairs)>,
-    pub contributions: Vec<(usize, EffectEstimate)>,
-}
-
 /// Where a candidate stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum State {
@@ -64,7 +57,9 @@ pub(super) struct Searching<'a> {
     pub dice: ChaCha8Rng,
     pub trials: usize,
     pub path: Vec<PathStep>,
-    pub found: Found,
+    /// What the last confirmation asked and showed.
+    pub confirmed: Option<(Ask, Pairs)>,
+    pub contributed: Vec<(usize, EffectEstimate)>,
     /// Blocks of the arrays when they ended, and those that would have fit.
     pub blocks: (usize, usize),
     /// The fewest events of a trial of the start.
@@ -91,7 +86,8 @@ impl<'a> Searching<'a> {
             dice: ChaCha8Rng::seed_from_u64(plan.seed),
             trials: 0,
             path: Vec::new(),
-            found: Found::default(),
+            confirmed: None,
+            contributed: Vec::new(),
             blocks: (0, 0),
             flow: 0.0,
             reserve,
@@ -120,9 +116,12 @@ impl<'a> Searching<'a> {
         self.step(phase, text);
     }
 
-    /// Candidates in this state.
-    pub fn in_state(&self, wanted: &State) -> Vec<usize> {
-        (0..self.state.len()).filter(|at| self.state[*at] == *wanted).collect()
+    /// Open candidates: those that are tried alone and last, or those of the arrays.
+    pub fn open(&self, is_slow: bool) -> Vec<usize> {
+        let wanted = |at: &usize| {
+            self.state[*at] == State::Open && self.plan.candidates[*at].risk.is_slow() == is_slow
+        };
+        (0..self.state.len()).filter(wanted).collect()
     }
 
     /// Whether the search ends: in too many trials traffic stopped, or several settings together broke a guard.
