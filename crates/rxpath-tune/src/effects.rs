@@ -5,8 +5,6 @@
 
 mod copied;
 
-use std::fmt;
-
 use rxpath_host::pairs::Pairs;
 use rxpath_host::read::sysfs::device::{receive_queues, stacked};
 use rxpath_host::read::sysfs::irq;
@@ -52,12 +50,6 @@ rxpath_core::named! {
         Power => "draws more power",
         BurnsCpu => "uses CPU time for polling",
         HostWide => "applies to the whole host or network namespace",
-    }
-}
-
-impl fmt::Display for Effect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.words())
     }
 }
 

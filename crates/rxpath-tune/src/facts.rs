@@ -268,10 +268,8 @@ impl HostFacts {
 
     /// A protocol counter by its name (`TcpExt.ListenOverflows`).
     pub fn counter(&self, name: &str) -> Fact<u64> {
-        match self.counters.values.get(name) {
-            Some(value) => Fact::ok(*value),
-            None => self.counters_gap(name),
-        }
+        let value = self.counters.values.get(name);
+        value.map_or_else(|| self.counters_gap(name), |value| Fact::ok(*value))
     }
 
     /// Why there is no counter of this name: its table's gap, or a kernel that does not count it.
@@ -303,10 +301,8 @@ impl HostFacts {
     /// Since when protocols count: their counters belong to the network namespace (net/core/net_namespace.c
     /// `setup_net`), and only the first one is known to be as old as the boot.
     pub(crate) fn protocols_began(&self) -> &'static str {
-        match is_first_netns(&self.root) {
-            Some(true) => "boot",
-            Some(false) | None => "this network namespace was made",
-        }
+        let is_first = is_first_netns(&self.root) == Some(true);
+        if is_first { "boot" } else { "this network namespace was made" }
     }
 
     /// Devices with hardware behind them, virtual hardware included.

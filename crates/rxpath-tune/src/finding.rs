@@ -43,6 +43,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The rule, and the device where it is about one.
+    pub(crate) fn subject(&self) -> String {
+        self.device.as_ref().map_or_else(|| self.id.clone(), |dev| format!("{} of {dev}", self.id))
+    }
+
     /// What to change, with settings that differ in a number in one line.
     pub fn changes_in_lines(&self) -> Vec<String> {
         let names: Vec<(String, ())> =

@@ -13,7 +13,7 @@ pub use group::{Difference, HostGroup, OddHost};
 pub use kinds::{Driver, Version};
 pub use report::{Bad, HostReport, Ids, parse};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::{SortFew, Warning};
 use schemars::JsonSchema;
@@ -139,11 +139,6 @@ impl Fleet {
         self.hosts.is_empty()
     }
 
-    /// Whether there is neither a report nor a bad file.
-    pub fn is_nothing(&self) -> bool {
-        self.hosts.is_empty() && self.bad.is_empty()
-    }
-
     /// What they say together; the same for the same reports, in whatever order they came.
     pub fn summary(mut self) -> Summary {
         self.hosts.sort_few_by(|a, b| a.0.cmp(&b.0));
@@ -167,31 +162,25 @@ impl Fleet {
 }
 
 fn common(hosts: &[(String, HostReport)]) -> Vec<CommonFinding> {
-    // With the last host that has it.
-    let mut seen: BTreeMap<&str, (CommonFinding, usize)> = BTreeMap::new();
-    for (at, (_, host)) in hosts.iter().enumerate() {
+    let mut seen: BTreeMap<&str, CommonFinding> = BTreeMap::new();
+    for (_, host) in hosts {
+        let mut ids = BTreeSet::new();
         for finding in &host.findings {
-            let (one, last) = seen.entry(&finding.id).or_insert_with(|| {
-                let one = CommonFinding {
-                    id: finding.id.to_string(),
-                    severity: finding.severity,
-                    effect_size: finding.effect_size,
-                    hosts_count: 0,
-                    findings_count: 0,
-                };
-                (one, usize::MAX)
+            let one = seen.entry(&finding.id).or_insert_with(|| CommonFinding {
+                id: finding.id.to_string(),
+                severity: finding.severity,
+                effect_size: finding.effect_size,
+                hosts_count: 0,
+                findings_count: 0,
             });
             one.severity = one.severity.max(finding.severity);
             one.effect_size = one.effect_size.max(finding.effect_size);
             one.findings_count += 1;
             // A host counts once, however many devices of it have the finding.
-            if *last != at {
-                *last = at;
-                one.hosts_count += 1;
-            }
+            one.hosts_count += u64::from(ids.insert(&finding.id));
         }
     }
-    let mut all: Vec<CommonFinding> = seen.into_values().map(|(one, _)| one).collect();
+    let mut all: Vec<CommonFinding> = seen.into_values().collect();
     all.sort_few_by_key(|one| std::cmp::Reverse((one.hosts_count, one.severity, one.effect_size)));
     all
 }

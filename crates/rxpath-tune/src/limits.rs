@@ -71,10 +71,7 @@ pub(crate) fn may_change(target: &Target) -> Result<(), String> {
             if path.starts_with("/sys/class/net/") {
                 return Err("a device's attribute is named DEV/ATTRIBUTE".into());
             }
-            match file(&path) {
-                Some(_) => Ok(()),
-                None => Err("not a file that the receive path depends on".into()),
-            }
+            file(&path).map(|_| ())
         }
         Target::Attr { attr, .. } if attribute(attr).is_some() => Ok(()),
         Target::Attr { .. } => {
@@ -89,9 +86,10 @@ pub(crate) fn may_change(target: &Target) -> Result<(), String> {
 }
 
 /// What a file takes, when it is ours.
-fn file(path: &str) -> Option<&'static Takes> {
+fn file(path: &str) -> Result<&'static Takes, String> {
     let ours = |file: &&OwnFile| path.starts_with(&file.begin) && path.ends_with(&file.end);
-    SETTINGS.file.iter().find(ours).map(|file| &file.takes)
+    let found = SETTINGS.file.iter().find(ours).map(|file| &file.takes);
+    found.ok_or_else(|| "not a file that the receive path depends on".into())
 }
 
 /// What an attribute takes, when it stands where the kernel has it.
@@ -125,14 +123,8 @@ pub(crate) fn well_formed(target: &Target, value: &str) -> Result<(), String> {
     is_line(value)?;
     match target {
         Target::Sysctl { key } => sysctl::check(&key.replace('/', "."), value),
-        Target::Sysfs { path } => match file(&path.to_string_lossy()) {
-            Some(takes) => takes.check(value.trim()),
-            None => Err("not a file that the receive path depends on".into()),
-        },
-        Target::Attr { attr, .. } => match attribute(attr) {
-            Some(takes) => takes.check(value),
-            None => Ok(()),
-        },
+        Target::Sysfs { path } => file(&path.to_string_lossy())?.check(value.trim()),
+        Target::Attr { attr, .. } => attribute(attr).map_or(Ok(()), |takes| takes.check(value)),
         Target::Irq { .. } => cpus(value),
         Target::Group { group, .. } => pairs(value).and_then(|pairs| of_group(*group, &pairs)),
         Target::QueueCoalesce { .. } => {

@@ -216,12 +216,7 @@ impl Plan {
         if plan.steps.len() > MAX_STEPS {
             return Err(bad(format!("{} steps: at most {MAX_STEPS}", plan.steps.len())));
         }
-        plan.checked()
-    }
-
-    /// Holds what every plan must be, wherever it is read.
-    fn checked(self) -> Result<Self, PlanError> {
-        for (at, step) in self.steps.iter().enumerate() {
+        for (at, step) in plan.steps.iter().enumerate() {
             let wrong =
                 |why: String| PlanError::Step { number: at + 1, set: step.set.to_string(), why };
             crate::limits::may_change(&step.set).map_err(wrong)?;
@@ -229,7 +224,7 @@ impl Plan {
             // Only compared with what is there, which may be out of range.
             crate::limits::is_line(&step.old).map_err(wrong)?;
         }
-        Ok(self)
+        Ok(plan)
     }
 
     /// The plan as the text of its file.

@@ -109,13 +109,13 @@ impl Store {
 
     /// All journals, oldest first.
     pub fn list(&self) -> Result<Vec<StoredJournal>, HostError> {
-        let mut all = Vec::new();
-        for id in self.ids()? {
-            let contents = Contents::read(&self.path(id))
-                .and_then(|contents| contents.map_or_else(Contents::begun, Ok));
-            all.push(StoredJournal { id, contents });
-        }
-        Ok(all)
+        let ids = self.ids()?.into_iter();
+        Ok(ids.map(|id| StoredJournal { id, contents: self.contents(id) }).collect())
+    }
+
+    /// What is on a journal: nothing yet, if its file is not there.
+    pub(crate) fn contents(&self, id: u32) -> Result<Contents, HostError> {
+        Contents::read(&self.path(id))?.map_or_else(Contents::begun, Ok)
     }
 
     fn ids(&self) -> Result<Vec<u32>, HostError> {

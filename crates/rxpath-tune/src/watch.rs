@@ -53,7 +53,7 @@ fn next(contents: &Contents) -> Result<Next, HostError> {
         return match held {
             // Between two switches of a search.
             Some(watch) if is_held && !watch.is_final => Ok(Next::Wait),
-            None if !is_over => Ok(due(contents, true)?),
+            None if !is_over => due(contents, true),
             _ => Ok(Next::Nothing(WatchdogOutcome::Finished)),
         };
     }
@@ -66,12 +66,6 @@ fn due(contents: &Contents, is_held: bool) -> Result<Next, HostError> {
         Some(watch) if !is_held || boottime_ns()? >= watch.deadline_ns => Ok(Next::TimeIsUp(watch)),
         _ => Ok(Next::Wait),
     }
-}
-
-/// Whether the one who makes the changes may be what holds the lock beyond the deadline. Behind the last order it needs the
-/// changes and makes none: another process holds the lock.
-fn may_end(watch: &Watch) -> bool {
-    !watch.is_final
 }
 
 /// Whether the one who makes the changes died before it gave an order: it holds the lock until it is done, and changes
@@ -89,7 +83,7 @@ pub fn stand_by<S: Setter>(
 ) -> Result<WatchdogOutcome, HostError> {
     let path = store.path(id);
     loop {
-        let contents = Contents::read(&path)?.map_or_else(Contents::begun, Ok)?;
+        let contents = store.contents(id)?;
         match next(&contents)? {
             Next::Wait if contents.watch.is_none() && is_abandoned(store, &path)? => {
                 return Ok(WatchdogOutcome::Finished);
@@ -101,10 +95,10 @@ pub fn stand_by<S: Setter>(
                 let Ok(lock) = store.lock(PATIENCE) else {
                     // A step that hangs, or a terminal that takes no more output: the journal is made for this. A
                     // holder that is not ours to end (another directory's applier) is waited for. More time may have
-                    // come meanwhile.
-                    let now = Contents::read(&path)?.map_or_else(Contents::begun, Ok)?;
-                    if let Next::TimeIsUp(watch) = next(&now)?
-                        && may_end(&watch)
+                    // come meanwhile. Behind the last order the one who makes the changes makes none: another process
+                    // holds the lock.
+                    if let Next::TimeIsUp(watch) = next(&store.contents(id)?)?
+                        && !watch.is_final
                     {
                         let _ = watch.applier.kill();
                     }

@@ -47,7 +47,7 @@ fn line(host: &str, change: &PlannedChange) -> String {
         (None, None) => format!(", {ALREADY}"),
     };
     for effect in effects {
-        text += &format!("; {effect}");
+        text += &format!("; {}", effect.words());
     }
     text
 }

@@ -55,9 +55,7 @@ impl HostFacts {
                 facts.extend(self.text(&path).into_value().map(|text| (path, Value::from(text))));
             }
         }
-        for device in &self.devices {
-            facts.extend(of_device(device));
-        }
+        facts.extend(self.devices.iter().flat_map(of_device));
         facts.sort_few_by(|a, b| a.0.cmp(&b.0));
         let mut hash = Sha256::new();
         for (name, value) in &facts {

@@ -36,14 +36,13 @@ pub(super) fn of(
         .filter_map(|row| Some((row.irq.value()?.irq, row.queue)))
         .into_map();
     shared.of_device(root, name).map(|rows| {
-        let one =
-            |(number, row): (u32, &rxpath_host::read::procfs::interrupts::InterruptRow)| Irq {
-                number,
-                about: row.about.clone(),
-                taken_total: row.counts.iter().sum(),
-                masks: irq::read(root, number),
-                queue: served.get(&number).copied(),
-            };
-        rows.into_iter().map(one).collect()
+        let all = rows.into_iter().map(|(number, row)| Irq {
+            number,
+            about: row.about.clone(),
+            taken_total: row.counts.iter().sum(),
+            masks: irq::read(root, number),
+            queue: served.get(&number).copied(),
+        });
+        all.collect()
     })
 }

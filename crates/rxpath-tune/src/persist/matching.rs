@@ -59,10 +59,15 @@ fn path(root: &Root, dev: &str) -> Option<String> {
     told.map(str::to_owned).or_else(|| path_id(dev, root))
 }
 
+/// The name of what a link of the device leads to.
+fn linked(root: &Root, dev: &str, link: &str) -> Option<String> {
+    let to = root.link(&format!("/sys/class/net/{dev}/{link}")).ok()?;
+    Some(to.file_name()?.to_str()?.to_owned())
+}
+
 /// The name of its driver.
 fn driver(root: &Root, dev: &str) -> Option<String> {
-    let driver = root.link(&format!("/sys/class/net/{dev}/device/driver")).ok()?;
-    Some(driver.file_name()?.to_str()?.to_owned())
+    linked(root, dev, "device/driver")
 }
 
 /// Whether it is a synthetic NIC of Hyper-V. All of a machine have the same `ID_PATH`, that of VMBus: `acpi-VMBUS:00`.
@@ -77,9 +82,7 @@ const NETVSC: &str = "hv_netvsc";
 
 /// Whether it is the virtual function below a synthetic NIC, which is its master.
 fn is_below_synthetic(root: &Root, dev: &str) -> bool {
-    let master = root.link(&format!("/sys/class/net/{dev}/master"));
-    let master = master.ok().and_then(|master| Some(master.file_name()?.to_str()?.to_owned()));
-    master.is_some_and(|master| is_synthetic(root, &master))
+    linked(root, dev, "master").is_some_and(|master| is_synthetic(root, &master))
 }
 
 /// The lines for the address. A synthetic NIC and the virtual function below it have the same address and other drivers.

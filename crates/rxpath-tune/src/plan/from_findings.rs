@@ -11,13 +11,9 @@ pub fn requests(findings: &[Finding], ids: &[String]) -> (Vec<ChangeRequest>, Ve
     let (mut requests, mut left) = (Vec::new(), Vec::new());
     for finding in findings.iter().filter(|f| ids.is_empty() || ids.contains(&f.id)) {
         if finding.changes.is_empty() {
-            let what = match &finding.device {
-                Some(dev) => format!("{} of {dev}", finding.id),
-                None => finding.id.clone(),
-            };
             let why = finding.advice.clone();
             let why = why.unwrap_or_else(|| "nothing that can be changed at runtime".into());
-            left.push(LeftOut::new(what, why));
+            left.push(LeftOut::new(finding.subject(), why));
         }
         requests.extend(finding.changes.iter().map(|set| ChangeRequest {
             knob: set.knob.clone(),

@@ -33,10 +33,6 @@ fn place(finding: &Finding) -> Place {
     (finding.id.clone(), finding.device.clone())
 }
 
-fn in_words((id, device): &Place) -> String {
-    device.as_ref().map_or_else(|| id.clone(), |dev| format!("{id} of {dev}"))
-}
-
 /// Steps that recreate queues come first: all settings of queues depend on them.
 fn makes_queues(finding: &Finding) -> bool {
     let is_channels =
@@ -68,7 +64,7 @@ pub fn settle(facts: &HostFacts, goal: Option<Goal>, ids: &[String]) -> Compatib
         let (agreed, against): (Vec<Set>, Vec<Set>) =
             next.changes.drain(..).partition(|set| !made.contains_key(&set.knob));
         settled.left_out.extend(against.iter().map(|set| {
-            let what = format!("{}: {set}", in_words(&place(&next)));
+            let what = format!("{}: {set}", next.subject());
             LeftOut::new(what, format!("{} sets another value", made[&set.knob]))
         }));
         if agreed.is_empty() {
@@ -84,7 +80,7 @@ pub fn settle(facts: &HostFacts, goal: Option<Goal>, ids: &[String]) -> Compatib
         found.iter().filter(|one| !known.contains(&place(one)) && !done.contains(&place(one)));
     settled.left_out.extend(news.map(|one| {
         let why = format!("found once the plan is applied: {}", one.observed);
-        LeftOut::new(in_words(&place(one)), why)
+        LeftOut::new(one.subject(), why)
     }));
     settled.findings.extend(first.into_iter().filter(|one| one.changes.is_empty()));
     settled

@@ -16,14 +16,12 @@ pub fn run(dir: &Path, json: bool, all: bool) -> Outcome {
         }
         other => other.into(),
     })?;
-    if fleet.is_nothing() {
-        return Err(no_report(dir, "no file in it"));
-    }
     if fleet.is_empty() {
         let bad = fleet.summary().bad_files;
-        let first =
-            bad.first().map_or_else(String::new, |bad| format!(": {}: {}", bad.file, bad.why));
-        return Err(no_report(dir, &format!("none of its {} files is a report{first}", bad.len())));
+        let Some(first) = bad.first() else { return Err(no_report(dir, "no file in it")) };
+        let why = format!("{}: {}", first.file, first.why);
+        let why = format!("none of its {} files is a report: {why}", bad.len());
+        return Err(no_report(dir, &why));
     }
     let summary = fleet.summary();
     let warnings = summary.warnings();
