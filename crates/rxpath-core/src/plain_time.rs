@@ -32,10 +32,8 @@ pub fn microseconds(text: &str) -> Result<f64, String> {
     if let Ok(us) = text.trim().parse::<f64>() {
         return if us.is_finite() && us >= 0.0 { Ok(us) } else { Err(WANTED.into()) };
     }
-    match text.parse::<Nanos>() {
-        Ok(Nanos(ns)) => Ok(ns as f64 / 1e3),
-        Err(_) => Err(WANTED.into()),
-    }
+    let Nanos(ns) = text.parse().map_err(|_: ParseUnitError| WANTED.to_owned())?;
+    Ok(ns as f64 / 1e3)
 }
 
 /// The cost of entering and leaving an interrupt, in microseconds: none takes a millisecond.

@@ -22,8 +22,8 @@ pub struct Buckets {
 impl Buckets {
     /// Buckets whose counts are added to `histogram` in the end; all memory is taken here.
     pub fn of(histogram: Histogram) -> Self {
-        let highest_ns = histogram.highest_ns();
-        let counts = vec![0; histogram.buckets()];
+        let highest_ns = histogram.hdr.high();
+        let counts = vec![0; histogram.hdr.distinct_values()];
         Self { counts, highest_ns, highest: bucket(highest_ns), clipped: 0, histogram }
     }
 
@@ -41,9 +41,9 @@ impl Buckets {
     /// The histogram that recording each value would have made.
     pub fn into_histogram(mut self) -> Histogram {
         for (at, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            self.histogram.add_bucket(first_of(at), *count);
+            self.histogram.hdr.saturating_record_n(first_of(at), *count);
         }
-        self.histogram.clip(self.clipped);
+        self.histogram.clipped += self.clipped;
         self.histogram
     }
 }

@@ -15,9 +15,9 @@ const DIGITS: u8 = 3;
 /// A histogram of nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    hdr: Hdr<u64>,
+    pub(crate) hdr: Hdr<u64>,
     /// Values above the range, recorded at its upper end.
-    clipped: u64,
+    pub(crate) clipped: u64,
 }
 
 /// A histogram that cannot be made or read.
@@ -61,26 +61,6 @@ impl Histogram {
             self.clipped += n;
         }
         self.hdr.saturating_record_n(ns, n);
-    }
-
-    /// How many buckets there are.
-    pub(crate) fn buckets(&self) -> usize {
-        self.hdr.distinct_values()
-    }
-
-    /// The upper end of the range.
-    pub(crate) fn highest_ns(&self) -> u64 {
-        self.hdr.high()
-    }
-
-    /// Adds `n` values of the bucket that begins at `first_ns`, whether it is above the range or not.
-    pub(crate) fn add_bucket(&mut self, first_ns: u64, n: u64) {
-        self.hdr.saturating_record_n(first_ns, n);
-    }
-
-    /// Says that `n` more of the recorded values were above the range.
-    pub(crate) fn clip(&mut self, n: u64) {
-        self.clipped += n;
     }
 
     /// Adds another histogram's values.

@@ -19,11 +19,11 @@ const FEWEST_TRIMMED: usize = 5;
 
 /// A mean with what its interval at any level needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Part {
-    mean: f64,
+pub(crate) struct Part {
+    pub mean: f64,
     /// Standard error of the mean.
-    error: f64,
-    freedom: f64,
+    pub error: f64,
+    pub freedom: f64,
 }
 
 /// An effect and how well it is known.
@@ -46,7 +46,7 @@ pub struct Paired {
 }
 
 impl Part {
-    fn interval(&self, level: f64) -> ConfidenceInterval {
+    pub fn interval(&self, level: f64) -> ConfidenceInterval {
         let half = if self.error == 0.0 {
             0.0
         } else {
@@ -70,11 +70,6 @@ impl Paired {
         // Equal values in the middle (quantiles come in steps) have no scatter, and say nothing of how sure they are.
         let trimmed = trimmed.filter(|part| part.error > 0.0 || student.error == 0.0);
         Some(Self { count, student, trimmed })
-    }
-
-    /// Differences it rests on.
-    pub fn count(&self) -> usize {
-        self.count
     }
 
     /// The effect at this two-sided level of one analysis.

@@ -6,9 +6,7 @@
 //! **Caveat** What differs between two runs of the same code (another boot, another hour, another layout of memory) is
 //! not in the scatter of either list. With runs of the same code it can be estimated: [`Apart::with_run_scatter`].
 
-use crate::bootstrap::ConfidenceInterval;
-use crate::paired::{EffectEstimate, moments};
-use crate::student;
+use crate::paired::{EffectEstimate, Part, moments};
 
 /// Fewest values of each list.
 pub const FEWEST: usize = 3;
@@ -52,13 +50,9 @@ impl Apart {
     pub fn at(&self, level: f64) -> EffectEstimate {
         let variance: f64 = self.terms.iter().map(|term| term.0).sum();
         let weights: f64 = self.terms.iter().map(|(part, freedom)| part.powi(2) / freedom).sum();
-        let half = if variance == 0.0 {
-            0.0
-        } else {
-            student::two_sided(level, (variance.powi(2) / weights).max(1.0)) * variance.sqrt()
-        };
-        let interval = ConfidenceInterval { low: self.effect - half, high: self.effect + half };
-        EffectEstimate { value: self.effect, interval, scatter: self.scatter }
+        let freedom = (variance.powi(2) / weights).max(1.0);
+        let part = Part { mean: self.effect, error: variance.sqrt(), freedom };
+        EffectEstimate { value: self.effect, interval: part.interval(level), scatter: self.scatter }
     }
 }
 
