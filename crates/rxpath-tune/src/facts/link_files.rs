@@ -56,9 +56,21 @@ impl HostFacts {
         unread.map_or(Ok(()), |file| Err(Gap::Absent(format!("{} cannot be read", file.file))))
     }
 
-    /// Whether a file is a device's.
+    /// Whether a file is a device's, by what is known of the device and what its files show.
     pub fn fits(&self, file: &LinkFile, device: &Device) -> Fits {
-        file.fits(device, &self.root)
+        if file.conditions.is_empty() {
+            return Fits::No;
+        }
+        let mut unknown = None;
+        for (key, value) in &file.conditions {
+            match condition(key, value, device, &self.root) {
+                Some(true) => {}
+                Some(false) => return Fits::No,
+                None if key == UNREADABLE => return Fits::Unknown("it cannot be read".into()),
+                None => unknown = unknown.or(Some(format!("{key}= is not judged here"))),
+            }
+        }
+        unknown.map_or(Fits::Yes, Fits::Unknown)
     }
 }
 
@@ -118,25 +130,6 @@ pub fn parse_link_file(file: &str, text: &str) -> LinkFile {
         }
     }
     found
-}
-
-impl LinkFile {
-    /// Whether the file is this device's, by what is known of it and what `root` shows.
-    fn fits(&self, device: &Device, root: &Root) -> Fits {
-        if self.conditions.is_empty() {
-            return Fits::No;
-        }
-        let mut unknown = None;
-        for (key, value) in &self.conditions {
-            match condition(key, value, device, root) {
-                Some(true) => {}
-                Some(false) => return Fits::No,
-                None if key == UNREADABLE => return Fits::Unknown("it cannot be read".into()),
-                None => unknown = unknown.or(Some(format!("{key}= is not judged here"))),
-            }
-        }
-        unknown.map_or(Fits::Yes, Fits::Unknown)
-    }
 }
 
 /// Whether one condition holds; `None` if this is unknown here.
@@ -225,10 +218,9 @@ fn is_listed(list: &str, text: &str) -> bool {
 
 /// `eth0` and the like: net/core/dev.c `__dev_alloc_name` of `alloc_etherdev`.
 fn is_kernel_name(name: &str) -> bool {
-    ["eth", "wlan", "usb", "wwan"].iter().any(|prefix| {
-        name.strip_prefix(prefix)
-            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
-    })
+    let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
+    let prefixes = ["eth", "wlan", "usb", "wwan"];
+    prefixes.iter().any(|prefix| name.strip_prefix(prefix).is_some_and(is_number))
 }
 
 #[cfg(test)]

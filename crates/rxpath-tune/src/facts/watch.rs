@@ -14,7 +14,7 @@ use rxpath_host::read::procfs::{self};
 use rxpath_host::read::{snapshot, sysfs};
 
 use super::counted::{Count, Later, LaterDevice, Watched};
-use super::{Device, HostFacts};
+use super::{Device, Gap, HostFacts, RequiredFact};
 
 /// What each CPU's receive softirq counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +100,16 @@ impl HostFacts {
             Some(first) => Fact::ok(Count::of(Width::U64, *first, later)),
             None => Fact::absent(format!("the kernel does not report {name} of {}", device.name)),
         }
+    }
+
+    /// A statistic of a device's driver; `None` if the driver does not count it.
+    pub(crate) fn driver_count(&self, device: &Device, name: &str) -> Result<Option<Count>, Gap> {
+        let find = |stats: &[(String, u64)]| {
+            stats.iter().find(|(known, _)| known == name).map(|(_, count)| *count)
+        };
+        let later = self.later_device(device).and_then(|it| find(it.nic.driver_stats.value()?));
+        let first = find((&device.nic.driver_stats).known()?);
+        Ok(first.map(|first| Count::of(Width::U64, first, later)))
     }
 
     /// A counter that `find` finds in a file's text.

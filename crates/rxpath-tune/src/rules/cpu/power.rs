@@ -23,10 +23,8 @@ pub const CHECKS: Checks = &[
 /// Directories below `dir` whose names begin with `prefix` and a number.
 pub(super) fn numbered(ask: &Ask<'_>, dir: &str, prefix: &str) -> Result<Vec<String>, Gap> {
     let names = ask.facts.list(dir).known()?;
-    let fits = |name: &String| {
-        name.strip_prefix(prefix)
-            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-    };
+    let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
+    let fits = |name: &String| name.strip_prefix(prefix).is_some_and(is_number);
     Ok(names.into_iter().filter(fits).collect())
 }
 

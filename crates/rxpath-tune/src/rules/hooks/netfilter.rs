@@ -145,12 +145,9 @@ fn bridge(ask: &Ask<'_>) -> Checked {
     if !devices.iter().any(|device| ask.facts.exists(&device.path("bridge"))) {
         return Answer::silent("on, and this namespace has no bridge");
     }
-    if (&ask.facts.processes)
-        .known()?
-        .all
-        .iter()
-        .any(|(_, name)| ["dockerd", "kubelet", "containerd", "libvirtd"].contains(&name.as_str()))
-    {
+    let processes = (&ask.facts.processes).known()?;
+    let runtimes = ["dockerd", "kubelet", "containerd", "libvirtd"];
+    if runtimes.iter().any(|name| processes.runs(name)) {
         return Answer::silent("on, and a container runtime that may depend on it runs here");
     }
     let list = on.iter().map(|key| format!("sysctl -w {key}=0")).collect::<Vec<_>>().join("; ");

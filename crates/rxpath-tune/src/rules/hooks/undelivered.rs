@@ -13,12 +13,6 @@ const MUCH_RATIO: f64 = 0.5;
 /// The checks of the rules of this file.
 pub const CHECKS: Checks = &[("ip-undelivered", Check::Host(undelivered))];
 
-/// The counters of one IP version over the window.
-struct Flow {
-    received: u64,
-    accounted: u64,
-}
-
 /// Counters that explain packets which IP received but did not deliver.
 const OWNERS: [&str; 8] = [
     "InDelivers",
@@ -31,7 +25,8 @@ const OWNERS: [&str; 8] = [
     "ReasmReqds",
 ];
 
-fn flow(ask: &Ask<'_>, version: &str, forwarded: &str) -> Result<Flow, Gap> {
+/// The packets that one IP version received in the window, and those of them that counters explain.
+fn flow(ask: &Ask<'_>, version: &str, forwarded: &str) -> Result<(u64, u64), Gap> {
     // A counter that this kernel lacks counts as 0.
     let count = |name: &str| moved(ask, name).map(Option::unwrap_or_default);
     let own = |name: &str| count(&format!("{version}.{name}"));
@@ -46,7 +41,7 @@ fn flow(ask: &Ask<'_>, version: &str, forwarded: &str) -> Result<Flow, Gap> {
             accounted = accounted.saturating_add(count(name)?);
         }
     }
-    Ok(Flow { received, accounted })
+    Ok((received, accounted))
 }
 
 /// Nftables chains that may drop received packets, and other functions on the hooks.
@@ -73,14 +68,14 @@ fn undelivered(ask: &Ask<'_>) -> Checked {
     let six = flow(ask, "Ip6", "OutForwDatagrams").ok();
     let sides = [Some(("IPv4", four)), six.map(|six| ("IPv6", six))];
     let mut fine = Vec::new();
-    for (version, flow) in sides.into_iter().flatten() {
-        let lost = flow.received.saturating_sub(flow.accounted);
-        let ratio = lost as f64 / flow.received.max(1) as f64;
+    for (version, (received, accounted)) in sides.into_iter().flatten() {
+        let lost = received.saturating_sub(accounted);
+        let ratio = lost as f64 / received.max(1) as f64;
         let span = ask.facts.watched.span();
         let told = format!(
             "{} of {} {version} packets received {span} were neither delivered nor forwarded ({})",
             grouped(lost),
-            grouped(flow.received),
+            grouped(received),
             percent(ratio)
         );
         if lost < ENOUGH || ratio < MUCH_RATIO {

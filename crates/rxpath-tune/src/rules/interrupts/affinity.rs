@@ -32,16 +32,16 @@ fn placed(ask: &Ask<'_>, device: &Device) -> Result<Vec<(Irq, Vec<u32>)>, Gap> {
     Ok(all)
 }
 
+/// The change that moves an interrupt to these CPUs.
+fn pinned(irq: &Irq, cpus: impl ToString) -> Set {
+    Set::new(Knob::path(&format!("/proc/irq/{}/smp_affinity_list", irq.number)), cpus)
+}
+
 /// The changes that move these interrupts, without interrupts that already go to their CPU.
 fn moves(serving: &Serving, placed: &[(Irq, Vec<u32>)]) -> Vec<Set> {
     let goes = serving.spread(placed);
     let moved = placed.iter().zip(goes).filter(|((_, at), cpu)| at.as_slice() != [*cpu]);
-    moved
-        .map(|((irq, _), cpu)| {
-            let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
-            Set::new(Knob::path(&path), cpu)
-        })
-        .collect()
+    moved.map(|((irq, _), cpu)| pinned(irq, cpu)).collect()
 }
 
 /// The serving CPUs in words: how many, and which.
@@ -90,14 +90,12 @@ fn isolated(ask: &Ask<'_>, device: &Device) -> Checked {
         return Answer::silent("every online CPU is isolated or without a tick");
     }
     let placed = placed(ask, device)?;
-    let on: Vec<u32> = placed
+    let on: BTreeSet<u32> = placed
         .iter()
         .filter(|(_, cpus)| {
             !cpus.is_empty() && cpus.iter().all(|cpu| serving.kept_free.contains(cpu))
         })
         .flat_map(|(_, cpus)| cpus.iter().copied())
-        .collect::<BTreeSet<u32>>()
-        .into_iter()
         .collect();
     if on.is_empty() {
         return Answer::fine(format!(
@@ -110,7 +108,7 @@ fn isolated(ask: &Ask<'_>, device: &Device) -> Checked {
         format!(
             "{count} of {} receive interrupts go to isolated CPUs {}",
             placed.len(),
-            CpuList(on)
+            CpuList(on.into_iter().collect())
         ),
         in_words(&serving),
         "interrupts and softirqs take time from the task that the CPU was isolated for",
@@ -173,10 +171,7 @@ fn hints(ask: &Ask<'_>, device: &Device) -> Checked {
     if astray == 0 {
         return Answer::fine(format!("{} receive interrupts as hinted", hinted.len()));
     }
-    let changes = hinted.iter().map(|(irq, _, hint)| {
-        let path = format!("/proc/irq/{}/smp_affinity_list", irq.number);
-        Set::new(Knob::path(&path), hint.to_string())
-    });
+    let changes = hinted.iter().map(|(irq, _, hint)| pinned(irq, hint));
     Answer::observed(format!("{astray} of {} hinted receive interrupts go elsewhere", hinted.len()))
         .changes(changes)
 }

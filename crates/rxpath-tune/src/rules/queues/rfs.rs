@@ -12,11 +12,10 @@ fn halves(ask: &Ask<'_>) -> Checked {
         .devices
         .iter()
         .flat_map(|device| {
-            let count = |queue: &rxpath_host::read::sysfs::device::RxQueue| {
+            device.sysfs.steering.rx_queues.iter().filter_map(|queue| {
                 let path = device.path(&format!("queues/rx-{}/rps_flow_cnt", queue.index));
                 Some((path, *queue.rps_flow_count.value()?))
-            };
-            device.sysfs.steering.rx_queues.iter().filter_map(count)
+            })
         })
         .filter(|(_, count)| *count > 0)
         .collect();

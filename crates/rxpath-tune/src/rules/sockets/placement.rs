@@ -50,11 +50,17 @@ fn placement(ask: &Ask<'_>) -> Checked {
         .iter()
         .filter(|reader| reader.allowed_cpus.as_slice().len() < free.as_slice().len())
         .collect();
-    let wrong = misplaced(topology, &pinned, &interrupts);
+    let mut wrong = misplaced(topology, &pinned, &interrupts);
     if wrong.is_empty() {
         return content(pinned.len(), &readers);
     }
-    found(wrong, interrupts)
+    let more = wrong.len().saturating_sub(NAMED);
+    wrong.truncate(NAMED);
+    if more > 0 {
+        wrong.push(format!("and {more} more"));
+    }
+    Answer::observed(format!("{}; interrupts on CPUs {}", wrong.join("; "), CpuList(interrupts)))
+        .advice("taskset -pc CPUS PID; move the interrupt where the program cannot move")
 }
 
 /// No fault among the visible programs; hidden programs are reported.
@@ -91,16 +97,6 @@ fn misplaced(topology: &CpuTopology, pinned: &[&PacketReader], interrupts: &[u32
         ));
     }
     wrong
-}
-
-fn found(mut wrong: Vec<String>, interrupts: Vec<u32>) -> Checked {
-    let more = wrong.len().saturating_sub(NAMED);
-    wrong.truncate(NAMED);
-    if more > 0 {
-        wrong.push(format!("and {more} more"));
-    }
-    Answer::observed(format!("{}; interrupts on CPUs {}", wrong.join("; "), CpuList(interrupts)))
-        .advice("taskset -pc CPUS PID; move the interrupt where the program cannot move")
 }
 
 #[cfg(test)]

@@ -15,13 +15,7 @@ pub const CHECKS: Checks = &[("netvsc-vf", Check::Device(function))];
 
 /// What came by the function.
 fn by_function(ask: &Ask<'_>, device: &Device) -> Result<Count, Gap> {
-    let find = |stats: &[(String, u64)]| {
-        stats.iter().find(|(name, _)| name == "vf_rx_packets").map(|(_, count)| *count)
-    };
-    let first = find((&device.nic.driver_stats).known()?);
-    let later = ask.facts.later_device(device).and_then(|later| later.nic.driver_stats.value());
-    let later = later.and_then(|stats| find(stats));
-    Ok(Count::of(Width::U64, first.or_gap("vf_rx_packets")?, later))
+    ask.facts.driver_count(device, "vf_rx_packets")?.or_gap("vf_rx_packets")
 }
 
 fn function(ask: &Ask<'_>, device: &Device) -> Checked {

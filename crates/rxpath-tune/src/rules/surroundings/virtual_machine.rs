@@ -1,7 +1,5 @@
 //! The environment of the host (guest, container), and its effect on measurements.
 
-use rxpath_host::read::counter::Width;
-
 use crate::facts::HostFacts;
 use crate::prelude::*;
 
@@ -135,11 +133,10 @@ fn virtio(ask: &Ask<'_>, device: &Device) -> Checked {
 
 fn cloud(ask: &Ask<'_>, device: &Device) -> Checked {
     let stats = (&device.nic.driver_stats).known()?;
-    let later = ask.facts.later_device(device).and_then(|it| it.nic.driver_stats.value());
-    let known: Vec<(&str, Count)> = stats
-        .iter()
-        .filter(|(name, _)| ALLOWANCES.contains(&name.as_str()))
-        .map(|(name, first)| (name.as_str(), Count::of(Width::U64, *first, named(later, name))))
+    let names = stats.iter().map(|(name, _)| name.as_str());
+    let known: Vec<(&str, Count)> = names
+        .filter(|name| ALLOWANCES.contains(name))
+        .filter_map(|name| Some((name, ask.facts.driver_count(device, name).ok()??)))
         .collect();
     if known.is_empty() {
         return Answer::silent("the driver counts no allowances");
@@ -157,11 +154,6 @@ fn cloud(ask: &Ask<'_>, device: &Device) -> Checked {
     Answer::observed(format!("{}: {told}", used.join(", ")))
         .advice("a larger instance, or fewer packets; nothing on the host helps")
         .rests_on(all, &ask.facts.watched)
-}
-
-/// A statistic of a driver by its name.
-fn named(stats: Option<&Vec<(String, u64)>>, name: &str) -> Option<u64> {
-    stats?.iter().find(|(known, _)| known == name).map(|(_, count)| *count)
 }
 
 fn no_nic(ask: &Ask<'_>) -> Checked {
