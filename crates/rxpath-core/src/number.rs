@@ -22,12 +22,13 @@ pub fn counted(number: u64, thing: &str) -> String {
 
 /// A number in at most four digits with k, M or G.
 pub fn si(value: f64) -> String {
-    for (unit, factor) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
-        if value.abs() >= factor {
-            return format!("{}{unit}", plain(value / factor));
-        }
-    }
-    plain(value)
+    scaled(value, &[("G", 1e9), ("M", 1e6), ("k", 1e3)]).unwrap_or_else(|| plain(value))
+}
+
+/// A number in the largest of these units that it reaches; `None` under the smallest.
+pub(crate) fn scaled(value: f64, units: &[(&str, f64)]) -> Option<String> {
+    let (unit, factor) = units.iter().find(|(_, factor)| value.abs() >= *factor)?;
+    Some(format!("{}{unit}", plain(value / factor)))
 }
 
 /// Three significant digits, no exponent.

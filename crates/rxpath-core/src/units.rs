@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::number::plain;
+use crate::number::scaled;
 pub use crate::number::{grouped, si};
 
 /// A text that is not the expected quantity.
@@ -239,25 +239,16 @@ impl fmt::Display for ItemCount {
 
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.0 as f64;
-        for (unit, factor) in [("s", 1e9), ("ms", 1e6), ("us", 1e3)] {
-            if value >= factor {
-                return write!(f, "{}{unit}", plain(value / factor));
-            }
-        }
-        write!(f, "{}ns", self.0)
+        let text = scaled(self.0 as f64, &[("s", 1e9), ("ms", 1e6), ("us", 1e3)]);
+        f.write_str(&text.unwrap_or_else(|| format!("{}ns", self.0)))
     }
 }
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.0 as f64;
-        for (unit, factor) in [("GiB", 1_073_741_824.0), ("MiB", 1_048_576.0), ("KiB", 1024.0)] {
-            if value >= factor {
-                return write!(f, "{} {unit}", plain(value / factor));
-            }
-        }
-        write!(f, "{} B", self.0)
+        let units = [(" GiB", 1_073_741_824.0), (" MiB", 1_048_576.0), (" KiB", 1024.0)];
+        let text = scaled(self.0 as f64, &units);
+        f.write_str(&text.unwrap_or_else(|| format!("{} B", self.0)))
     }
 }
 

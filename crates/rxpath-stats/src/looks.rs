@@ -112,17 +112,11 @@ impl Looks {
 /// The column of `most` blocks: linear in the logarithm of the blocks and of the level.
 fn between(columns: &[Column], most: usize) -> Column {
     let at = columns.partition_point(|column| column.0 < most);
-    let (above, below) = match (columns.get(at), at.checked_sub(1)) {
-        (Some(above), Some(before)) => (above, &columns[before]),
-        (Some(only), None) => (only, only),
-        (None, _) => (&columns[columns.len() - 1], &columns[columns.len() - 1]),
-    };
-    let share = if above.0 == below.0 {
-        0.0
-    } else {
-        let ln = |blocks: usize| (blocks as f64).ln();
-        (ln(most) - ln(below.0)) / (ln(above.0) - ln(below.0))
-    };
+    // Outside the table both are its nearest column.
+    let (above, below) = (&columns[at.min(columns.len() - 1)], &columns[at.saturating_sub(1)]);
+    let ln = |blocks: usize| (blocks as f64).ln();
+    let width = ln(above.0) - ln(below.0);
+    let share = if width == 0.0 { 0.0 } else { (ln(most) - ln(below.0)) / width };
     let mix = |low: f64, high: f64| (low.ln() + share * (high.ln() - low.ln())).exp();
     Column(most, mix(below.1, above.1), mix(below.2, above.2), mix(below.3, above.3))
 }

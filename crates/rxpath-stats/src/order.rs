@@ -22,13 +22,10 @@ pub fn trend(values: &[f64]) -> Option<f64> {
         return None;
     }
     let n = values.len() as f64;
-    let mut rising = 0.0;
-    for (at, earlier) in values.iter().enumerate() {
-        rising += values[at + 1..]
-            .iter()
-            .map(|later| f64::from(later.total_cmp(earlier) as i8))
-            .sum::<f64>();
-    }
+    let steps = values.iter().enumerate().flat_map(|(at, earlier)| {
+        values[at + 1..].iter().map(move |later| f64::from(later.total_cmp(earlier) as i8))
+    });
+    let rising: f64 = steps.sum();
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let ties: f64 = sorted

@@ -76,18 +76,16 @@ impl IrqCalibration {
     /// Microseconds per interrupt at this rate.
     pub fn at(&self, rate_per_s: f64) -> f64 {
         let above = self.points.partition_point(|point| point.rate_per_s < rate_per_s);
-        let (before, after) =
-            (above.checked_sub(1).map(|at| self.points[at]), self.points.get(above));
-        match (before, after) {
+        let before = above.checked_sub(1).and_then(|at| self.points.get(at));
+        match (before, self.points.get(above)) {
             (Some(before), Some(after)) => {
                 let span = after.rate_per_s - before.rate_per_s;
                 let part = if span > 0.0 { (rate_per_s - before.rate_per_s) / span } else { 0.0 };
-                let taken_us = |point: CalibrationPoint| point.rate_per_s * point.irq_entry_us;
-                let taken = taken_us(before) + part * (taken_us(*after) - taken_us(before));
+                let taken_us = |point: &CalibrationPoint| point.rate_per_s * point.irq_entry_us;
+                let taken = taken_us(before) + part * (taken_us(after) - taken_us(before));
                 taken / rate_per_s
             }
-            (Some(only), None) => only.irq_entry_us,
-            (None, Some(only)) => only.irq_entry_us,
+            (Some(only), None) | (None, Some(only)) => only.irq_entry_us,
             (None, None) => 0.0,
         }
     }

@@ -180,11 +180,8 @@ impl LoadSearch {
 
     /// Ends as soon as the trials left cannot change the answer.
     pub(super) fn confirmed(&mut self, mut fresh: Fresh, is_good: bool) {
-        if is_good {
-            fresh.good += 1;
-        } else {
-            fresh.bad += 1;
-        }
+        fresh.good += u32::from(is_good);
+        fresh.bad += u32::from(!is_good);
         let may_be_bad = f64::from(self.plan.fresh) * self.plan.goal.exceed_ratio + ROUNDING;
         self.phase = Phase::Confirm(fresh);
         if f64::from(fresh.bad) > may_be_bad {
