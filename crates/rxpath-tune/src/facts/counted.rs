@@ -179,12 +179,8 @@ impl Watched {
 /// Words for several things, for one of them: the first plural loses its s.
 fn of_one(what: &str) -> String {
     let mut words: Vec<&str> = what.split(' ').collect();
-    for word in &mut words {
-        let several = *word;
-        if let Some(one) = several.strip_suffix('s') {
-            *word = one;
-            break;
-        }
+    if let Some(word) = words.iter_mut().find(|word| word.ends_with('s')) {
+        *word = &word[..word.len() - 1];
     }
     words.join(" ")
 }

@@ -65,33 +65,25 @@ fn linked(root: &Root, dev: &str, link: &str) -> Option<String> {
     Some(to.file_name()?.to_str()?.to_owned())
 }
 
-/// The name of its driver.
-fn driver(root: &Root, dev: &str) -> Option<String> {
-    linked(root, dev, "device/driver")
-}
-
 /// Whether it is a synthetic NIC of Hyper-V. All of a machine have the same `ID_PATH`, that of VMBus: `acpi-VMBUS:00`.
 ///
 /// **Source** systemd: src/udev/udev-builtin-path_id.c, `builtin_path_id`, which has no branch for the subsystem `vmbus`.
 fn is_synthetic(root: &Root, dev: &str) -> bool {
-    driver(root, dev).is_some_and(|driver| driver == NETVSC)
+    linked(root, dev, "device/driver").is_some_and(|driver| driver == NETVSC)
 }
 
 /// Driver of synthetic NICs.
 const NETVSC: &str = "hv_netvsc";
-
-/// Whether it is the virtual function below a synthetic NIC, which is its master.
-fn is_below_synthetic(root: &Root, dev: &str) -> bool {
-    linked(root, dev, "master").is_some_and(|master| is_synthetic(root, &master))
-}
 
 /// The lines for the address. A synthetic NIC and the virtual function below it have the same address and other drivers.
 ///
 /// **Source** Linux: drivers/net/hyperv/netvsc_drv.c, `get_netvsc_byslot`, `netvsc_vf_join`.
 fn by_address(root: &Root, dev: &str) -> Option<String> {
     let line = format!("PermanentMACAddress={}", address(root, dev)?);
-    let is_shared = is_synthetic(root, dev) || is_below_synthetic(root, dev);
-    let driver = driver(root, dev).filter(|_| is_shared);
+    // Of the virtual function the synthetic NIC is the master.
+    let is_below = linked(root, dev, "master").is_some_and(|master| is_synthetic(root, &master));
+    let is_shared = is_below || is_synthetic(root, dev);
+    let driver = linked(root, dev, "device/driver").filter(|_| is_shared);
     Some(driver.map_or(line.clone(), |driver| format!("{line}\nDriver={driver}")))
 }
 

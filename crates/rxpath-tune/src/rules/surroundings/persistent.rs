@@ -156,11 +156,6 @@ fn wanted(ask: &Ask<'_>) -> Result<BTreeMap<String, Wanted>, Gap> {
     Ok(all)
 }
 
-/// Numbers compare as numbers: a file separates them by blanks, the kernel by tabs.
-fn words(text: &str) -> Vec<&str> {
-    text.split_whitespace().collect()
-}
-
 /// A setting's name as people write it: sysctls with dots, others by their path.
 pub(super) fn called(path: &str) -> String {
     path.strip_prefix("/proc/sys/").map_or_else(|| path.to_owned(), |key| key.replace('/', "."))
@@ -190,8 +185,9 @@ pub(super) fn kept(ask: &Ask<'_>) -> Checked {
             continue;
         }
         compared += 1;
-        if words(live) != words(&wanted.value) {
-            let Wanted { source, value } = wanted;
+        let Wanted { source, value } = wanted;
+        // A file separates numbers by blanks, the kernel by tabs.
+        if !live.split_whitespace().eq(value.split_whitespace()) {
             differ.push(format!("{} is {live}, {source} says {value}", called(&path)));
         }
     }
