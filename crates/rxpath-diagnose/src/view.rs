@@ -65,24 +65,20 @@ impl<'a> View<'a> {
         };
         sockets
             .sort_few_by_key(|s| (s.index, s.delivered_packets, s.drops_packets, s.rcvbuf_bytes));
-        let mut softirq_cpus = match &evidence.softirq {
+        let known = by_number(match &evidence.softirq {
             SoftirqPlace::SenderCall => sender.cpus.clone(),
             SoftirqPlace::Rps { cpus }
             | SoftirqPlace::Napi { cpus }
             | SoftirqPlace::NapiThread { cpus } => cpus.clone(),
-        };
-        softirq_cpus = by_number(softirq_cpus);
+        });
         // Of the possible readers, the actual ones.
-        let possible = match softirq_cpus.as_slice() {
+        let mut took = match known.as_slice() {
             // Nothing but what comes in from the wire makes receive softirqs on a machine of its own.
             [] if !evidence.sender_hosts.is_empty() => counted_cpus(evidence),
             known => known.to_vec(),
         };
-        let took: Vec<u32> =
-            possible.into_iter().filter(|cpu| takes_packets(evidence, *cpu)).collect();
-        if !took.is_empty() {
-            softirq_cpus = took;
-        }
+        took.retain(|cpu| takes_packets(evidence, *cpu));
+        let softirq_cpus = if took.is_empty() { known } else { took };
         let window_s = Some(evidence.window_s).filter(|s| s.is_finite() && *s > 0.0);
         let mut view = Self {
             raw: evidence,

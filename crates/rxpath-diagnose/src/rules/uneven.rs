@@ -25,14 +25,14 @@ pub fn claim(view: &View, overloaded: OverloadedSocket) -> Claim {
         percent(share)
     );
     // That somebody reads the others is likely, not known: the gap in the evidence says so too.
-    let (sure, ask) = match others {
-        OtherReaders::HaveTime => (confidence(view), None),
-        OtherReaders::Unknown(_) => (confidence(view).min(Confidence::Fair), Some(ASK)),
+    let (sure, spare, ask) = match others {
+        OtherReaders::HaveTime => (confidence(view), Some(time_left(view)), None),
+        OtherReaders::Unknown(_) => (confidence(view).min(Confidence::Fair), None, Some(ASK)),
     };
     Claim::at_socket(view, Stage::ReuseportImbalance, sure, sentence)
         .on(view.reader.lead.cpu)
         .because([by_socket(view)])
-        .because(time_left(view, others))
+        .because(spare)
         .because(evidence(view))
         .remedies(ask)
         .remedy(Remedy::MORE_FLOWS_OVER_GROUP)
@@ -55,11 +55,8 @@ fn by_socket(view: &View) -> EvidenceLine {
     line(format!("datagrams by socket: {}", per_socket.join("; ")), source)
 }
 
-fn time_left(view: &View, others: OtherReaders) -> Option<EvidenceLine> {
-    matches!(others, OtherReaders::HaveTime).then(|| {
-        let least = percent(view.reader.least_demand);
-        let text =
-            format!("the least busy reader needed {least} of the window: it had time for more");
-        line(text, "/proc/PID/task/TID/schedstat")
-    })
+fn time_left(view: &View) -> EvidenceLine {
+    let least = percent(view.reader.least_demand);
+    let text = format!("the least busy reader needed {least} of the window: it had time for more");
+    line(text, "/proc/PID/task/TID/schedstat")
 }
