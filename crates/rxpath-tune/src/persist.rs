@@ -114,7 +114,12 @@ fn udev(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
             return Err("not an attribute of a device in sysfs");
         };
         let value = step.new.trim();
-        let own = of_device(dev, attr, value, &step.because.join(", "));
+        // When the device comes or gets its name.
+        let own = format!(
+            "# {}\nACTION==\"add|move\", SUBSYSTEM==\"net\", KERNEL==\"{dev}\", \
+             ATTR{{{attr}}}=\"{value}\"\n",
+            step.because.join(", ")
+        );
         Ok(match attr.strip_prefix("queues/").and_then(|rest| rest.split_once('/')) {
             // Queues are separate devices, recreated when their number changes; at boot they appear before their device
             // has its name.
@@ -126,14 +131,6 @@ fn udev(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
         })
     });
     (one("90-rxpath.rules", "/etc/udev/rules.d/", &texts.concat()), out)
-}
-
-/// The rule that writes an attribute when a device comes or gets its name.
-fn of_device(dev: &str, attr: &str, value: &str, because: &str) -> String {
-    format!(
-        "# {because}\nACTION==\"add|move\", SUBSYSTEM==\"net\", KERNEL==\"{dev}\", \
-         ATTR{{{attr}}}=\"{value}\"\n"
-    )
 }
 
 /// Words of the command line for files of sysfs that have one.

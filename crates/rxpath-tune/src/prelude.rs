@@ -1,5 +1,7 @@
 //! What every file of rules needs.
 
+use std::collections::BTreeMap;
+
 pub(crate) use crate::answer::Details;
 pub use crate::answer::{Answer, Checked};
 pub use crate::facts::{Count, Device, Evidence, Gap, OrGap, RARE_RATIO, RequiredFact};
@@ -10,6 +12,15 @@ pub use crate::weight::Goal::{Benchmark, Fairness, Latency, Throughput};
 pub use crate::weight::Magnitude::{Loss, Multiple, Unmeasured};
 pub use crate::weight::Severity::{Fail, Info, Warn};
 pub use rxpath_host::{Group, Knob};
+
+/// How often each of these is there.
+pub fn tally<K: Ord>(all: impl IntoIterator<Item = K>) -> BTreeMap<K, usize> {
+    let mut counts = BTreeMap::new();
+    for one in all {
+        *counts.entry(one).or_default() += 1;
+    }
+    counts
+}
 
 /// `57 %`, `0.021 %`.
 pub fn percent(ratio: f64) -> String {

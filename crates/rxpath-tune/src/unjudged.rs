@@ -9,6 +9,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::prelude::tally;
+
 /// Why a rule could not be judged.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -106,11 +108,7 @@ impl UnjudgedCounts {
                 first.entry(id).or_insert(reason);
             }
         }
-        let mut counts = BTreeMap::new();
-        for reason in first.into_values() {
-            *counts.entry(reason).or_default() += 1;
-        }
-        Self(counts)
+        Self(tally(first.into_values()))
     }
 
     /// Those of this group.

@@ -131,28 +131,17 @@ fn look<S: Setter>(
     let now = now.map_or_else(String::new, |now| target.as_far_as(&now, &entry.asked));
     let left = entry.end.as_ref().and_then(|(after, _)| after.as_ref());
     let left = left.map(|left| target.as_far_as(left, &entry.asked));
-    verified.standing = if same_of(&target, &entry.asked, &now) {
-        Standing::Holds
-    } else if let Some(standing) = entry.end.as_ref().and_then(|(_, end)| no_change(entry, end)) {
-        standing
-    } else if left.is_some_and(|left| same_of(&target, &left, &now)) {
-        Standing::AsLeft
-    } else {
-        Standing::Drifted
+    // How it ended, of a change of which nothing came.
+    let end = entry.end.as_ref().filter(|_| entry.unchanged).map(|(_, end)| end);
+    verified.standing = match end {
+        _ if same_of(&target, &entry.asked, &now) => Standing::Holds,
+        Some(ChangeOutcome::Ignored) => Standing::Ignored,
+        Some(ChangeOutcome::Refused { why }) => Standing::Refused { why: why.clone() },
+        _ if left.as_deref().is_some_and(|left| same_of(&target, left, &now)) => Standing::AsLeft,
+        _ => Standing::Drifted,
     };
     verified.now = Some(now);
     Ok(())
-}
-
-/// How a change stands of which nothing came.
-fn no_change(entry: &JournalEntry, outcome: &ChangeOutcome) -> Option<Standing> {
-    match outcome {
-        ChangeOutcome::Ignored if entry.unchanged => Some(Standing::Ignored),
-        ChangeOutcome::Refused { why } if entry.unchanged => {
-            Some(Standing::Refused { why: why.clone() })
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]

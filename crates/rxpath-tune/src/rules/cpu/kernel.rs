@@ -130,13 +130,9 @@ fn clock(ask: &Ask<'_>) -> Checked {
 
 fn iommu(ask: &Ask<'_>) -> Checked {
     let groups = ask.facts.list("/sys/kernel/iommu_groups").known()?;
-    let mut kinds = std::collections::BTreeMap::<String, u32>::new();
-    for group in &groups {
-        let path = format!("/sys/kernel/iommu_groups/{group}/type");
-        if let Some(kind) = ask.facts.text(&path).into_value() {
-            *kinds.entry(kind).or_default() += 1;
-        }
-    }
+    let kinds = tally(groups.iter().filter_map(|group| {
+        ask.facts.text(&format!("/sys/kernel/iommu_groups/{group}/type")).into_value()
+    }));
     if groups.is_empty() {
         return Answer::silent("no IOMMU group");
     }

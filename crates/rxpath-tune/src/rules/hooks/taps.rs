@@ -80,12 +80,8 @@ fn tc(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn ingress_qdiscs(all: &BTreeMap<String, Vec<String>>, device: &Device) -> String {
-    let own = all.get(&device.name).map_or(&[][..], Vec::as_slice);
-    let ingress: Vec<&str> = own
-        .iter()
-        .map(String::as_str)
-        .filter(|kind| ["ingress", "clsact"].contains(kind))
-        .collect();
+    let own = all.get(&device.name).into_iter().flatten().map(String::as_str);
+    let ingress: Vec<&str> = own.filter(|kind| ["ingress", "clsact"].contains(kind)).collect();
     if ingress.is_empty() {
         "no ingress or clsact qdisc".into()
     } else {

@@ -1,6 +1,6 @@
 //! Which CPU handles each queue's interrupt.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::facts::{Irq, Serving};
 use crate::prelude::*;
@@ -59,12 +59,9 @@ fn one_cpu(ask: &Ask<'_>, device: &Device) -> Checked {
     if placed.len() < 2 || serving.cpus.len() < 2 {
         return Answer::silent("fewer than two receive interrupts or CPUs that may serve them");
     }
-    let mut taken: BTreeMap<u32, usize> = BTreeMap::new();
-    for cpus in placed.iter().map(|(_, cpus)| cpus).filter(|cpus| cpus.len() == 1) {
-        *taken.entry(cpus[0]).or_default() += 1;
-    }
+    let bound = placed.iter().filter(|(_, cpus)| cpus.len() == 1).map(|(_, cpus)| cpus[0]);
     let fair = serving.fair(placed.len());
-    let Some((cpu, most)) = taken.into_iter().max_by_key(|(_, count)| *count) else {
+    let Some((cpu, most)) = tally(bound).into_iter().max_by_key(|(_, count)| *count) else {
         return Answer::fine("no interrupt is bound to one CPU");
     };
     if most <= fair {

@@ -1,7 +1,5 @@
 //! Receive-side scaling: which queue a flow goes to.
 
-use std::collections::BTreeMap;
-
 use super::channels::receiving;
 use rxpath_host::read::ioctl::FlowKind;
 
@@ -30,10 +28,7 @@ fn table(_: &Ask<'_>, device: &Device) -> Checked {
     if table.is_empty() {
         return Answer::silent("the driver does not show its table");
     }
-    let mut shares: BTreeMap<u32, usize> = BTreeMap::new();
-    for queue in table {
-        *shares.entry(*queue).or_default() += 1;
-    }
+    let shares = tally(table.iter().copied());
     let most = shares.values().max().copied().unwrap_or(0);
     let least = shares.values().min().copied().unwrap_or(0);
     let unused = (0..queues).filter(|queue| !shares.contains_key(queue)).count();
