@@ -212,13 +212,9 @@ impl VariantDifference {
     /// interval.
     pub fn change(&self) -> (f64, Option<ConfidenceInterval>) {
         let (base, variant) = self.medians;
-        match self.found {
-            None => (variant - base, None),
-            Some((found, _)) => {
-                let difference = |effect| self.scale.difference(effect, base);
-                (difference(found.value), Some(map(found.interval, difference)))
-            }
-        }
+        let Some((found, _)) = self.found else { return (variant - base, None) };
+        let difference = |effect| self.scale.difference(effect, base);
+        (difference(found.value), Some(map(found.interval, difference)))
     }
 
     /// Whether "no change" lies outside the interval.

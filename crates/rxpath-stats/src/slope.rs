@@ -59,12 +59,8 @@ impl Drift {
 pub fn theil_sen(points: &[(f64, f64)]) -> Option<f64> {
     let mut slopes = Vec::with_capacity(points.len() * points.len().saturating_sub(1) / 2);
     for (i, a) in points.iter().enumerate() {
-        slopes.extend(
-            points[i + 1..]
-                .iter()
-                .filter(|b| b.0.total_cmp(&a.0).is_ne())
-                .map(|b| (b.1 - a.1) / (b.0 - a.0)),
-        );
+        let others = points[i + 1..].iter().filter(|b| b.0.total_cmp(&a.0).is_ne());
+        slopes.extend(others.map(|b| (b.1 - a.1) / (b.0 - a.0)));
     }
     quantile::median(&slopes)
 }

@@ -89,22 +89,20 @@ pub fn effects(target: &Target, driver: Option<&str>, (old, new): (&str, &str)) 
 
 fn of_sysctl(key: &str, old: &str, new: &str) -> Vec<Effect> {
     let number = |text: &str| text.trim().parse::<i64>().ok();
-    let mut found = Vec::new();
     // 1 is strict, 2 is loose, 0 is off (Documentation/networking/ip-sysctl.rst).
     let is_weaker =
         matches!((number(old), number(new)), (Some(1), Some(2 | 0)) | (Some(2), Some(0)));
-    if is_weaker && key.ends_with("rp_filter") {
-        found.push(Effect::Security);
-    }
-    if matches!(key, "net.core.busy_poll" | "net.core.busy_read")
-        && number(new).is_some_and(|us| us > 0)
-    {
-        found.push(Effect::BurnsCpu);
-    }
-    if !key.contains(".conf.") && !key.contains("/conf/") {
-        found.push(Effect::HostWide);
-    }
-    found
+    let polls = matches!(key, "net.core.busy_poll" | "net.core.busy_read");
+    those([
+        (is_weaker && key.ends_with("rp_filter"), Effect::Security),
+        (polls && number(new).is_some_and(|us| us > 0), Effect::BurnsCpu),
+        (!key.contains(".conf.") && !key.contains("/conf/"), Effect::HostWide),
+    ])
+}
+
+/// The effects that a write has.
+fn those(all: [(bool, Effect); 3]) -> Vec<Effect> {
+    all.into_iter().filter(|(has_it, _)| *has_it).map(|(_, effect)| effect).collect()
 }
 
 fn of_file(path: &str, new: &str) -> Vec<Effect> {
@@ -115,17 +113,11 @@ fn of_file(path: &str, new: &str) -> Vec<Effect> {
         || path.contains("/cpuidle/") && new.trim() == "1"
         || path.ends_with("/pm_qos_resume_latency_us")
         || path.ends_with("/pcie_aspm/parameters/policy") && new.trim() == "performance";
-    let mut found = Vec::new();
-    if power {
-        found.push(Effect::Power);
-    }
-    if path.ends_with("/guest_halt_poll_ns") && new.trim() != "0" {
-        found.push(Effect::BurnsCpu);
-    }
-    if !path.starts_with("/sys/class/net/") {
-        found.push(Effect::HostWide);
-    }
-    found
+    those([
+        (power, Effect::Power),
+        (path.ends_with("/guest_halt_poll_ns") && new.trim() != "0", Effect::BurnsCpu),
+        (!path.starts_with("/sys/class/net/"), Effect::HostWide),
+    ])
 }
 
 /// Settings that a write of this target may take along, so that undo can restore them with it.

@@ -138,10 +138,10 @@ fn udev(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
 /// **Source** Documentation/admin-guide/kernel-parameters.txt; `module.parameter=` for module parameters.
 fn word(path: &str, value: &str) -> Option<String> {
     let value = value.trim();
-    if path.ends_with("/scaling_governor") {
-        return Some(format!("cpufreq.default_governor={value}"));
-    }
     match path {
+        _ if path.ends_with("/scaling_governor") => {
+            Some(format!("cpufreq.default_governor={value}"))
+        }
         "/sys/devices/system/cpu/smt/control" if value == "off" => Some("nosmt".into()),
         "/sys/devices/system/clocksource/clocksource0/current_clocksource" => {
             Some(format!("clocksource={value}"))

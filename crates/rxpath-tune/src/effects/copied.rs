@@ -52,10 +52,8 @@ const SAME_VALUE: [[&str; 2]; 3] = [
 
 /// All names of a neighbour's value.
 fn same_value(name: &str) -> Vec<&str> {
-    match SAME_VALUE.iter().find(|names| names.contains(&name)) {
-        Some(names) => names.to_vec(),
-        None => vec![name],
-    }
+    let same = SAME_VALUE.iter().find(|names| names.contains(&name));
+    same.map_or_else(|| vec![name], |names| names.to_vec())
 }
 
 /// Forwarding is copied to every device, takes LRO off them, and sets whether redirects are believed.
