@@ -77,9 +77,7 @@ pub fn service(service: &TcpService) -> String {
 /// The thread of a service's programs that ran and waited most.
 pub fn busiest(service: &TcpService) -> Option<&ThreadUse> {
     let demand = |thread: &ThreadUse| crate::view::lead(thread).demand();
-    let order =
-        |a: &&ThreadUse, b: &&ThreadUse| demand(a).total_cmp(&demand(b)).then(b.tid.cmp(&a.tid));
-    service.threads.iter().max_by(order)
+    service.threads.iter().max_by(|a, b| demand(a).total_cmp(&demand(b)).then(b.tid.cmp(&a.tid)))
 }
 
 /// Numbers for the state of TCP: `9.99k TCP segments/s arrived, no listen drops, no prunes, CPU 1 52 % busy`.
