@@ -135,12 +135,10 @@ impl Store {
     pub fn begin(&self) -> Result<(u32, Journal), HostError> {
         let listed = self.list()?;
         let id = listed.last().map_or(1, |last| last.id + 1);
-        let finished: Vec<u32> =
-            listed.iter().filter(|one| !one.is_open()).map(|one| one.id).collect();
-        for id in finished.iter().rev().skip(KEPT) {
+        for one in listed.iter().rev().filter(|one| !one.is_open()).skip(KEPT) {
             // Only a record is lost or kept by this.
-            let _ = fs::remove_file(self.path(*id));
-            let _ = fs::remove_file(self.log(*id));
+            let _ = fs::remove_file(self.path(one.id));
+            let _ = fs::remove_file(self.log(one.id));
         }
         self.register();
         Ok((id, Journal::open(&self.path(id))?))

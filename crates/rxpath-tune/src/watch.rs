@@ -68,6 +68,12 @@ fn due(contents: &Contents, is_held: bool) -> Result<Next, HostError> {
     }
 }
 
+/// Whether the one who makes the changes may be what holds the lock beyond the deadline. Behind the last order it needs the
+/// changes and makes none: another process holds the lock.
+fn may_end(watch: &Watch) -> bool {
+    !watch.is_final
+}
+
 /// Whether the one who makes the changes died before it gave an order: it holds the lock until it is done, and changes
 /// nothing before the order is on the journal.
 fn is_abandoned(store: &Store, journal: &Path) -> Result<bool, HostError> {
@@ -95,10 +101,9 @@ pub fn stand_by<S: Setter>(
                 let Ok(lock) = store.lock(PATIENCE) else {
                     // A step that hangs, or a terminal that takes no more output: the journal is made for this. A
                     // holder that is not ours to end (another directory's applier) is waited for. More time may have
-                    // come meanwhile. Behind the last order the one who makes the changes makes none: another process
-                    // holds the lock.
+                    // come meanwhile.
                     if let Next::TimeIsUp(watch) = next(&store.contents(id)?)?
-                        && !watch.is_final
+                        && may_end(&watch)
                     {
                         let _ = watch.applier.kill();
                     }

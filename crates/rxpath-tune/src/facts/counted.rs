@@ -91,13 +91,9 @@ impl Count {
 
     /// What was counted between the two readings; what never counted anything did not count then either.
     pub fn in_window(self) -> Result<u64, Gap> {
-        match (self.total, self.recent) {
-            (_, Some(recent)) => Ok(recent),
-            (0, None) => Ok(0),
-            (_, None) => {
-                Err(Gap::Absent("the counters were read once: what counts now is unknown".into()))
-            }
-        }
+        let known = self.recent.or((self.total == 0).then_some(0));
+        let why = "the counters were read once: what counts now is unknown";
+        known.ok_or_else(|| Gap::Absent(why.into()))
     }
 
     /// The part of `all` that it is, for the time that counts: between the readings when it rose there, else since the

@@ -12,8 +12,7 @@ const DEFAULT_NS: u64 = 200_000;
 pub const CHECKS: Checks = &[("guest-halt-poll", Check::Host(halt_poll))];
 
 fn halt_poll(ask: &Ask<'_>) -> Checked {
-    let governor = format!("{CPU}/cpuidle/current_governor");
-    let governor = ask.facts.text(&governor).known()?;
+    let governor = ask.facts.text(&format!("{CPU}/cpuidle/current_governor")).known()?;
     if governor != "haltpoll" {
         return Answer::silent(format!("the idle governor is {governor}, not haltpoll"));
     }

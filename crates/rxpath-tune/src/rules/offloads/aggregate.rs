@@ -41,10 +41,8 @@ fn should_be_on(device: &Device, name: &str, why: &str) -> Checked {
 }
 
 fn gro(_: &Ask<'_>, device: &Device) -> Checked {
-    if let Some(answer) = without_hardware::gro(device) {
-        return answer;
-    }
-    should_be_on(device, "rx-gro", "every segment passes the stack alone")
+    let usual = || should_be_on(device, "rx-gro", "every segment passes the stack alone");
+    without_hardware::gro(device).unwrap_or_else(usual)
 }
 
 fn gro_hw(_: &Ask<'_>, device: &Device) -> Checked {

@@ -52,8 +52,7 @@ fn payload(ask: &Ask<'_>, device: &Device) -> Checked {
     if config.len() <= 64 {
         return Err(Gap::Denied("CAP_SYS_ADMIN to read the capabilities".into()));
     }
-    let control = express_control(&config);
-    let control = control.or_gap("a PCI Express capability")?;
+    let control = express_control(&config).or_gap("a PCI Express capability")?;
     let size = |bits: u16| 128u32 << bits.min(5);
     Answer::recorded(format!(
         "payload {} bytes, read requests {} bytes",
