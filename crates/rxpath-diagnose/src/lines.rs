@@ -299,8 +299,7 @@ pub fn softirq_beside_reader(view: &View) -> Option<EvidenceLine> {
 pub fn services(view: &View) -> Vec<EvidenceLine> {
     let Some(worst) = view.services.first() else { return Vec::new() };
     let all = view.service_drops();
-    let named = view.services.iter().take(SERVICES);
-    let each = named.map(|service| {
+    let each = view.services.iter().take(SERVICES).map(|service| {
         let part = percent(service.drops() as f64 / all.max(1) as f64);
         format!("{}: {} ({part} of the drops)", service.name(), count(service.drops()))
     });

@@ -37,8 +37,7 @@ pub fn is_unread(view: &View) -> bool {
 
 /// Whether the socket that drops most was full on average: no burst is that long, and a larger buffer does not help.
 pub fn is_always_full(view: &View) -> bool {
-    let worst = view.sockets.iter().max_by_key(|socket| socket.drops_packets);
-    worst.is_some_and(|socket| {
+    view.sockets.iter().max_by_key(|socket| socket.drops_packets).is_some_and(|socket| {
         socket.samples >= QUEUE_SAMPLES
             && socket.queue_mean_bytes >= ALWAYS_FULL_RATIO * socket.rcvbuf_bytes as f64
     })

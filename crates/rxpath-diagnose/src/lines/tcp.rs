@@ -113,8 +113,7 @@ pub fn summary(view: &View) -> Option<EvidenceLine> {
 
 /// The services that received most, with their busiest threads.
 pub fn services(view: &View) -> Option<EvidenceLine> {
-    let tcp = view.raw.tcp.as_ref()?;
-    let mut all: Vec<&TcpService> = tcp.services.iter().collect();
+    let mut all: Vec<&TcpService> = view.raw.tcp.as_ref()?.services.iter().collect();
     all.sort_few_by(|a, b| b.received_bytes.cmp(&a.received_bytes).then(a.address.cmp(&b.address)));
     let each = all.iter().take(super::SERVICES).map(|one| {
         let ran = busiest(one).map_or_else(String::new, |thread| {

@@ -30,8 +30,7 @@ pub fn halted(view: &View, halted: Halt) -> Claim {
 pub fn throttled(view: &View, throttled: &Throttled) -> Claim {
     let share = percent(throttled.ratio.min(1.0));
     let cpu = view.reader.lead.cpu;
-    let idle = cpu.and_then(|cpu| Some((cpu, 1.0 - view.busy_ratio(cpu)?)));
-    let idle = idle.map(|(cpu, idle)| {
+    let idle = cpu.and_then(|cpu| Some((cpu, 1.0 - view.busy_ratio(cpu)?))).map(|(cpu, idle)| {
         let text = format!(
             "CPU {cpu} was {} idle meanwhile: nothing else kept the reader off it",
             percent(idle)
