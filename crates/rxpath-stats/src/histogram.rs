@@ -101,8 +101,7 @@ impl Histogram {
 
     /// Values with how many there are of each, ascending, within the histogram's resolution.
     pub fn recorded(&self) -> impl Iterator<Item = (u64, u64)> {
-        let each = self.hdr.iter_recorded();
-        each.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+        self.hdr.iter_recorded().map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
     }
 
     /// Values from `low_ns` to `high_ns`, both included, within the histogram's resolution.

@@ -335,8 +335,7 @@ impl LoadSearch {
     }
 
     fn load(&mut self, rate: f64) -> &mut LoadTrials {
-        let at = self.loads.iter().position(|load| is_same(load.rate, rate));
-        let at = at.unwrap_or_else(|| {
+        let at = self.loads.iter().position(|load| is_same(load.rate, rate)).unwrap_or_else(|| {
             self.loads.push(LoadTrials { rate, trials: Vec::new() });
             self.loads.len() - 1
         });
