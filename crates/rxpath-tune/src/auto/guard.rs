@@ -54,8 +54,7 @@ impl MetricGuard {
             GuardLimit::Difference(difference) => {
                 // From the scale back to the metric, worse by the difference, and onto the scale again.
                 let now = (sign * start).exp() - self.scale.step();
-                let worst = self.scale.of(now + sign * difference);
-                worst.map_or(f64::INFINITY, |at| sign * at - start)
+                self.scale.of(now + sign * difference).map_or(f64::INFINITY, |at| sign * at - start)
             }
         }
     }

@@ -18,8 +18,7 @@ fn lsm(ask: &Ask<'_>) -> Checked {
     let pids: std::collections::BTreeSet<i32> = readers.seen.iter().map(|it| it.pid).collect();
     let mode = |pid: &i32| {
         let status = ask.facts.text(&format!("/proc/{pid}/status")).into_value()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("Seccomp:"))?;
-        line.trim().parse::<u8>().ok()
+        status.lines().find_map(|line| line.strip_prefix("Seccomp:"))?.trim().parse::<u8>().ok()
     };
     let modes: Vec<u8> = pids.iter().filter_map(mode).collect();
     let filtered = modes.iter().filter(|mode| **mode > 0).count();

@@ -104,8 +104,7 @@ fn joined(_: &Ask<'_>, device: &Device) -> Checked {
         ));
     }
     let told = |all: &[(&str, u32, u32)]| {
-        let words = all.iter().map(|(name, now, _)| format!("{name} {now}"));
-        words.collect::<Vec<_>>().join(", ")
+        all.iter().map(|(name, now, _)| format!("{name} {now}")).collect::<Vec<_>>().join(", ")
     };
     let low: Vec<(&str, u32, u32)> =
         known.iter().copied().filter(|(_, now, most)| *now < SMALL_BYTES && now < most).collect();

@@ -63,8 +63,7 @@ fn speed(_: &Ask<'_>, device: &Device) -> Checked {
     let better = format!("{best} Mb/s, the NIC's maximum");
     if forced {
         let observed = format!("{now} Mb/s, forced: negotiation is off");
-        let found = Answer::found(observed, better, "the NIC is set to this speed");
-        return found.changes(negotiate());
+        return Answer::found(observed, better, "the NIC is set to this speed").changes(negotiate());
     }
     Answer::found(
         format!("{now} Mb/s"),

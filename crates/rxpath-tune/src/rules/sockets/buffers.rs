@@ -73,8 +73,7 @@ fn default(ask: &Ask<'_>) -> Checked {
 
 /// The last number of tcp_mem or udp_mem, and the whole memory, both in pages of the kernel's size.
 fn memory_limit(ask: &Ask<'_>, key: &str) -> Result<(i64, i64), Gap> {
-    let limits = ask.facts.sysctl_numbers(key).known()?;
-    let max = limits.get(2).copied().or_gap("the third limit")?;
+    let max = ask.facts.sysctl_numbers(key).known()?.get(2).copied().or_gap("the third limit")?;
     let pages = ask.facts.memory_bytes().known()? / ask.facts.page_bytes().known()?.max(1);
     Ok((max, pages as i64))
 }

@@ -101,6 +101,5 @@ pub fn judge(read: Vec<FloorReading>, fine: impl Fn(usize) -> String) -> Checked
 
 /// The [`Floor`]s judged on this host; settings of other kernels are left out.
 pub fn read(facts: &HostFacts, floors: &'static [Floor]) -> Vec<FloorReading> {
-    let here = floors.iter().filter(|floor| floor.counts(facts));
-    here.map(|floor| floor.read(facts)).collect()
+    floors.iter().filter(|floor| floor.counts(facts)).map(|floor| floor.read(facts)).collect()
 }

@@ -104,8 +104,7 @@ fn steered(ask: &Ask<'_>, file: &LinkFile, device: &Device) -> (Vec<String>, usi
     let queues = &device.sysfs.steering.rx_queues;
     let known: Vec<_> =
         queues.iter().filter_map(|queue| Some((queue.index, queue.rps_cpus.value()?))).collect();
-    let other = known.iter().find(|(_, now)| now.as_slice() != wanted);
-    let differ = other.map(|(queue, now)| {
+    let differ = known.iter().find(|(_, now)| now.as_slice() != wanted).map(|(queue, now)| {
         let now = if now.is_empty() { "off".into() } else { now.to_string() };
         format!("{RPS_KEY}={value} and RPS of queue {queue} is {now}")
     });

@@ -132,8 +132,7 @@ fn virtio(ask: &Ask<'_>, device: &Device) -> Checked {
 }
 
 fn cloud(ask: &Ask<'_>, device: &Device) -> Checked {
-    let stats = (&device.nic.driver_stats).known()?;
-    let names = stats.iter().map(|(name, _)| name.as_str());
+    let names = (&device.nic.driver_stats).known()?.iter().map(|(name, _)| name.as_str());
     let known: Vec<(&str, Count)> = names
         .filter(|name| ALLOWANCES.contains(name))
         .filter_map(|name| Some((name, ask.facts.driver_count(device, name).ok()??)))
