@@ -33,11 +33,6 @@ pub fn tree() -> clap::Command {
     layout::laid_out(Cli::command(), &|_| true)
 }
 
-/// The tree with the layout of the top page and of the commands that these words name.
-fn tree_for(words: &[String]) -> clap::Command {
-    layout::laid_out(Cli::command(), &|name| words.iter().any(|word| word == name))
-}
-
 /// The tree as the types declare it, without what the layout adds.
 pub fn bare_tree() -> clap::Command {
     Cli::command()
@@ -51,7 +46,9 @@ pub fn parse() -> Result<Cli, Exit> {
     read(bare_tree())
         .or_else(|error| match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                read(tree_for(&words()))
+                // The layout of the top page and of the commands that the words name.
+                let words = words();
+                read(layout::laid_out(bare_tree(), &|name| words.iter().any(|word| word == name)))
             }
             _ => Err(error),
         })

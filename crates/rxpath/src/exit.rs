@@ -56,7 +56,8 @@ impl From<Exit> for ExitCode {
 /// Why a command failed, with its exit status and, if there is one, a hint.
 #[derive(Debug)]
 pub struct Failure {
-    exit: Exit,
+    /// The exit status that it ends with.
+    pub exit: Exit,
     error: anyhow::Error,
     hint: Option<String>,
 }
@@ -101,24 +102,27 @@ impl Failure {
         }
     }
 
-    /// The causes in one line.
+    /// The causes in one line; a cause already printed by its wrapper is not repeated.
     pub fn line(&self) -> String {
-        chain(&self.error)
-    }
-
-    /// The exit status that it ends with.
-    pub fn exit(&self) -> Exit {
-        self.exit
+        let mut line = String::new();
+        for cause in self.error.chain().map(ToString::to_string) {
+            if line.is_empty() {
+                line = cause;
+            } else if !line.contains(&cause) {
+                line = format!("{line}: {cause}");
+            }
+        }
+        line
     }
 
     /// Prints `rxpath: a: b: c` and `hint: …` on stderr, and returns the exit status.
     ///
     /// A closed stdout is not a failure: nothing is printed, status 0.
     pub fn print(&self) -> Exit {
-        if is_closed_stdout(&self.error) {
+        if self.error.chain().any(<dyn std::error::Error + 'static>::is::<crate::output::Closed>) {
             return Exit::Done;
         }
-        crate::note!("rxpath: {}", chain(&self.error));
+        crate::note!("rxpath: {}", self.line());
         if let Some(hint) = &self.hint {
             crate::note!("hint: {hint}");
         }
@@ -147,23 +151,6 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// The chain of causes in one line; a cause already printed by its wrapper is not repeated.
-fn chain(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if line.is_empty() {
-            line = cause;
-        } else if !line.contains(&cause) {
-            line = format!("{line}: {cause}");
-        }
-    }
-    line
-}
-
-fn is_closed_stdout(error: &anyhow::Error) -> bool {
-    error.chain().any(<dyn std::error::Error + 'static>::is::<crate::output::Closed>)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,7 +162,8 @@ mod tests {
             .context("bind 127.0.0.1:9: address in use")
             .context("serve udp")
             .unwrap_err();
-        assert_eq!(chain(&error), "serve udp: bind 127.0.0.1:9: address in use");
+        let line = Failure::usage_of(error).line();
+        assert_eq!(line, "serve udp: bind 127.0.0.1:9: address in use");
     }
 
     #[test]

@@ -30,13 +30,10 @@ pub fn answered() -> bool {
     }
     let here = std::env::current_dir().ok();
     let asked = CompleteEnv::with_factory(tree).var(VARIABLE);
-    match asked.try_complete(std::env::args_os(), here.as_deref()) {
-        Ok(answered) => answered,
-        Err(error) => {
-            crate::note!("rxpath: {error}");
-            true
-        }
-    }
+    asked.try_complete(std::env::args_os(), here.as_deref()).unwrap_or_else(|error| {
+        crate::note!("rxpath: {error}");
+        true
+    })
 }
 
 /// The script of a shell: it asks this program at each completion.
@@ -63,8 +60,8 @@ const VALUES: &[Entry] = &[
     ("man", "command", Values::Given(commands)),
     ("tune plan", "ids", Values::Given(rule_ids)),
     ("tune plan", "persist", Values::KindThenDir),
-    ("", "dev", Values::Given(devices)),
-    ("", "netns", Values::OrFile(namespaces)),
+    ("", "dev", Values::Given(|| entries("/sys/class/net"))),
+    ("", "netns", Values::OrFile(|| entries("/run/netns"))),
 ];
 
 fn all_values() -> impl Iterator<Item = &'static Entry> {
@@ -153,14 +150,6 @@ fn commands() -> Vec<CompletionCandidate> {
     let tree = super::bare_tree();
     let visible = tree.get_subcommands().filter(|sub| !sub.is_hide_set());
     visible.map(|sub| CompletionCandidate::new(sub.get_name())).collect()
-}
-
-fn devices() -> Vec<CompletionCandidate> {
-    entries("/sys/class/net")
-}
-
-fn namespaces() -> Vec<CompletionCandidate> {
-    entries("/run/netns")
 }
 
 fn entries(directory: &str) -> Vec<CompletionCandidate> {

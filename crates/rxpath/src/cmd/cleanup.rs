@@ -1,9 +1,9 @@
 //! `rxpath cleanup`: removes what killed runs left, and nothing else.
 
+use rxpath_host::HostError;
 use rxpath_host::lab::owner::{Removed, cleanup};
 
 use crate::cmd::prelude::*;
-use crate::output::line;
 
 /// Options of `rxpath cleanup`.
 #[derive(Debug, Args)]
@@ -15,15 +15,23 @@ pub struct CleanupCommand {
 impl CleanupCommand {
     /// Removes and reports.
     pub fn run(self) -> Outcome {
-        let removed = cleanup().map_err(|error| {
+        let Removed { runs, things: removed, alive, failed } = cleanup().map_err(|error| {
             Failure::new(Exit::Cannot, error).hint("namespaces belong to root: run it as root")
         })?;
+        let cleaned = Cleaned { runs, removed, alive };
         if self.format.is_json() {
-            print_json(&removed)?;
+            let warning = |(what, error): &(String, HostError)| {
+                Warning::new("not-removed", format!("{what}: {error}"))
+            };
+            let warnings = failed.iter().map(warning).collect();
+            output::json(&Envelope::new("cleanup", json!({}), cleaned, warnings))?;
         } else {
-            print_text(&removed)?;
+            output::text(&text(&cleaned, failed.is_empty()))?;
+            for (what, error) in &failed {
+                crate::note!("rxpath: {what}: {error}");
+            }
         }
-        Ok(if removed.failed.is_empty() { Exit::Done } else { Exit::Partial })
+        Ok(if failed.is_empty() { Exit::Done } else { Exit::Partial })
     }
 }
 
@@ -38,31 +46,10 @@ pub struct Cleaned {
     alive: Vec<String>,
 }
 
-fn print_json(removed: &Removed) -> anyhow::Result<()> {
-    let warning = |(what, error): &(String, rxpath_host::HostError)| {
-        Warning::new("not-removed", format!("{what}: {error}"))
-    };
-    let result = Cleaned {
-        runs: removed.runs.clone(),
-        removed: removed.things.clone(),
-        alive: removed.alive.clone(),
-    };
-    let warnings = removed.failed.iter().map(warning).collect();
-    output::json(&Envelope::new("cleanup", json!({}), result, warnings))
-}
-
-fn print_text(removed: &Removed) -> anyhow::Result<()> {
-    for thing in &removed.things {
-        line(&format!("removed {thing}"))?;
-    }
-    for run in &removed.alive {
-        line(&format!("left alone: run {run} is still going on"))?;
-    }
-    for (what, error) in &removed.failed {
-        crate::note!("rxpath: {what}: {error}");
-    }
-    if removed.things.is_empty() && removed.failed.is_empty() {
-        line("nothing to remove")?;
-    }
-    Ok(())
+fn text(cleaned: &Cleaned, is_whole: bool) -> String {
+    let removed = cleaned.removed.iter().map(|thing| format!("removed {thing}\n"));
+    let alive = cleaned.alive.iter();
+    let alive = alive.map(|run| format!("left alone: run {run} is still going on\n"));
+    let nothing = (is_whole && cleaned.removed.is_empty()).then(|| "nothing to remove\n".into());
+    removed.chain(alive).chain(nothing).collect()
 }

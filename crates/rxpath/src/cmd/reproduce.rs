@@ -102,7 +102,7 @@ impl ReproduceCommand {
             crate::note!("rxpath: experiment {} of {all}: {name}", at + 1);
             let (experiment, signal) = match self.one(&base, (&word, &name), share) {
                 Ok(came) => came,
-                Err(failure) if failure.exit() == Exit::Cannot => {
+                Err(failure) if failure.exit == Exit::Cannot => {
                     let problem = failure.line();
                     // With a single experiment its reason is the error at the end.
                     if all > 1 {

@@ -53,7 +53,7 @@ fn drive(
     interrupt: &Interrupt,
     color: bool,
 ) -> Outcome {
-    let palette = Palette::new(color);
+    let palette = Palette { color };
     let mut app = App::new(source.settings().clone(), source.position());
     app.recording = recorder.as_ref().map(Recorder::name);
     // Drawing costs more than sampling: only changes are drawn.
@@ -110,7 +110,7 @@ fn handle(
     recorder: &mut Option<Recorder>,
 ) -> ViewAction {
     let Event::Key(key) = event else { return ViewAction::None };
-    let Some(command) = input::command(*key, app.typing()) else { return ViewAction::None };
+    let Some(command) = input::command(*key, app.typing) else { return ViewAction::None };
     let effect = app.apply(command);
     match effect {
         ViewAction::Record => toggle(app, recorder, source.settings()),

@@ -57,7 +57,8 @@ pub struct App {
     pub over: bool,
     /// The message line, until the next key.
     pub message: Option<String>,
-    typing: bool,
+    /// Whether letters belong to the filter.
+    pub typing: bool,
     filters: [String; Tab::ALL.len()],
     selected: [Option<String>; Tab::ALL.len()],
     orders: [Order; Tab::ALL.len()],
@@ -67,11 +68,6 @@ impl App {
     /// Before the first frame.
     pub fn new(settings: WatchSettings, replay: Option<(usize, usize)>) -> Self {
         Self { settings, replay, ..Self::default() }
-    }
-
-    /// Whether letters belong to the filter.
-    pub fn typing(&self) -> bool {
-        self.typing
     }
 
     /// The filter of the tab shown; each tab has its own, because words for a socket match no stage of the path.
@@ -227,12 +223,12 @@ mod tests {
         let mut app = app();
         app.apply(Command::Tab(1));
         app.apply(Command::Filter);
-        assert!(app.typing());
+        assert!(app.typing);
         for letter in "iperf".chars() {
             app.apply(Command::Letter(letter));
         }
         app.apply(Command::Accept);
-        assert!(!app.typing());
+        assert!(!app.typing);
         assert!(app.sheet().rows.len() < 4);
         app.apply(Command::Escape);
         assert_eq!(app.sheet().rows.len(), 4);

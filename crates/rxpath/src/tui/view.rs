@@ -143,7 +143,7 @@ fn tab_line<'a>(app: &App, palette: Palette) -> Line<'a> {
 }
 
 fn foot_line<'a>(app: &App, width: u16, palette: Palette) -> Line<'a> {
-    if app.typing() {
+    if app.typing {
         return Line::from(format!("/{}▏  Enter accepts, Esc clears", app.filter()));
     }
     if let Some(message) = &app.message {

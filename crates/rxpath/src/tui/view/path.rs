@@ -177,9 +177,9 @@ mod tests {
         frame.verdict = None;
         (frame.stages[5].drops_pps, frame.stages[5].note) =
             (Fact::ok(197.0), "listen queue full 197/s".into());
-        let said = limit(&frame, Palette::new(false))[0].to_string();
+        let said = limit(&frame, Palette { color: false })[0].to_string();
         assert!(said.starts_with("lost: socket 197/s (listen queue full"), "{said}");
-        let marks = lines(&frame, 80, Palette::new(false))[4].to_string();
+        let marks = lines(&frame, 80, Palette { color: false })[4].to_string();
         assert_eq!(marks.trim(), "! drops", "its stage is marked");
     }
 

@@ -80,7 +80,7 @@ mod tests {
             ..CpuRow::default()
         });
         let rows: Vec<CpuRow> = rows.collect();
-        lines(&rows, width, Palette::new(false)).iter().map(ToString::to_string).collect()
+        lines(&rows, width, Palette { color: false }).iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -155,7 +155,7 @@ fn app(cpus: u32) -> App {
 /// The screen.
 pub fn drawn(app: &App, (width, height): (u16, u16), color: bool) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|area| draw(area, app, Palette::new(color))).unwrap();
+    terminal.draw(|area| draw(area, app, Palette { color })).unwrap();
     terminal.backend().buffer().clone()
 }
 
@@ -253,7 +253,7 @@ fn a_screen_that_changes_its_size_is_drawn_anew() {
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
     let mut draw_at = |width, height| {
         terminal.backend_mut().resize(width, height);
-        terminal.draw(|area| draw(area, &app, Palette::new(false))).unwrap();
+        terminal.draw(|area| draw(area, &app, Palette { color: false })).unwrap();
         text(terminal.backend().buffer())
     };
     let small = draw_at(80, 24);
