@@ -35,7 +35,7 @@ impl SheetPart {
     pub fn new(
         (id, title, lead): (&'static str, &'static str, &'static str),
         heads: &str,
-        rows: Vec<Vec<String>>,
+        rows: impl IntoIterator<Item = Vec<String>>,
     ) -> Self {
         Self { id, title, lead, table: Table::of(heads, rows) }
     }

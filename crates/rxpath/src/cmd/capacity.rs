@@ -188,16 +188,13 @@ fn own_rate(what: &str) -> Failure {
 fn width(text: &str) -> Result<f64, String> {
     let number = text.trim().strip_suffix('%').unwrap_or(text).trim();
     let percent = number.parse::<f64>().ok().filter(|percent| percent.is_finite());
-    match percent {
-        None => Err(format!("--width `{text}` is no percentage; for example 3%")),
-        Some(percent) if percent <= 0.0 => {
-            Err(format!("--width {text}: two bounds cannot be equal; for example 3%"))
-        }
-        Some(percent) if percent > 100.0 => {
-            Err(format!("--width {text}: at most 100%; for example 3%"))
-        }
-        Some(percent) => Ok(percent / 100.0),
-    }
+    let why = match percent {
+        None => format!("`{text}` is no percentage"),
+        Some(percent) if percent <= 0.0 => format!("{text}: two bounds cannot be equal"),
+        Some(percent) if percent > 100.0 => format!("{text}: at most 100%"),
+        Some(percent) => return Ok(percent / 100.0),
+    };
+    Err(format!("--width {why}; for example 3%"))
 }
 
 /// The exit status of a search: what it found, unless a signal or an error ended it.

@@ -128,12 +128,17 @@ impl CheckCommand {
         };
         let exit = self.verdict(&report);
         let nothing = (!report.has_judged()).then(|| report.unjudged_rules());
-        if self.form() == Form::Ndjson {
-            let report = Envelope::new("check", settings, report, warnings);
-            let identity = ReportIdentity::of(&root, &facts);
-            output::json_line(&ndjson::ReportLine { identity, report })?;
-        } else {
-            self.print(settings, report, warnings)?;
+        match self.form() {
+            Form::Json => output::json(&Envelope::new("check", settings, report, warnings))?,
+            Form::Ndjson => {
+                let report = Envelope::new("check", settings, report, warnings);
+                let identity = ReportIdentity::of(&root, &facts);
+                output::json_line(&ndjson::ReportLine { identity, report })?;
+            }
+            form => {
+                warnings.iter().for_each(output::warning);
+                output::text(&self.text(form, &report, &settings)?)?;
+            }
         }
         if let Some(unjudged) = nothing {
             let what = format!("nothing of this host could be judged: {unjudged}");
@@ -155,30 +160,16 @@ impl CheckCommand {
         Ok(())
     }
 
-    fn print(
-        &self,
-        settings: Settings,
-        report: Report,
-        warnings: Vec<Warning>,
-    ) -> anyhow::Result<()> {
-        let form = self.form();
-        if form == Form::Json {
-            return output::json(&Envelope::new("check", settings, report, warnings));
-        }
-        warnings.iter().for_each(output::warning);
-        let goal = settings.goal;
-        match form {
+    fn text(&self, form: Form, report: &Report, settings: &Settings) -> anyhow::Result<String> {
+        Ok(match form {
             Form::Json | Form::Ndjson | Form::Table => {
-                output::text(&table::render(&report, goal, self.all))
+                table::render(report, settings.goal, self.all)
             }
-            Form::Jsonl => output::text(&lines::render(&report, &settings)?),
-            Form::Md => output::text(&markdown::render(&report, goal, settings.kernel.as_deref())),
-            Form::Junit => {
-                let limit = self.fail_on.unwrap_or(Severity::Warn);
-                output::text(&junit::render(&report, limit))
-            }
-            Form::Sarif => output::json(&sarif::log(&report)),
-        }
+            Form::Jsonl => lines::render(report, settings)?,
+            Form::Md => markdown::render(report, settings.goal, settings.kernel.as_deref()),
+            Form::Junit => junit::render(report, self.fail_on.unwrap_or(Severity::Warn)),
+            Form::Sarif => serde_json::to_string_pretty(&sarif::log(report))? + "\n",
+        })
     }
 
     /// Reads suppressions from the named file, or from the host's own file if it exists.

@@ -1,7 +1,7 @@
 //! `rxpath demo`: the tutorial. A lab with a planted bottleneck: find, explain, fix, measure again, report.
 
 use clap::Args;
-use rxpath_record::manifest::{Comparison, Manifest, VariantSummary};
+use rxpath_record::manifest::{Manifest, VariantSummary};
 use rxpath_record::metric;
 use rxpath_record::verdict::Stage;
 
@@ -102,13 +102,9 @@ fn told(variant: &VariantSummary, manifest: &Manifest) -> String {
 }
 
 fn gain(manifest: &Manifest) -> String {
-    match manifest.comparisons.first() {
-        Some(found) => sentence(found),
-        None => "inconclusive: the time ended before both variants had run\n".into(),
-    }
-}
-
-fn sentence(found: &Comparison) -> String {
+    let Some(found) = manifest.comparisons.first() else {
+        return "inconclusive: the time ended before both variants had run\n".into();
+    };
     let name = found.metric.as_str();
     let what = metric::metric(name).map_or(name, |known| known.what);
     format!("{what}: {}\n", found.finding())

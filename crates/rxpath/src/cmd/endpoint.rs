@@ -32,20 +32,18 @@ impl EndpointCommand {
     pub fn run(self) -> Outcome {
         if self.identify {
             output::line(ID)?;
-            return Ok(Exit::Done);
-        }
-        if let Some(endpoint) = &self.guard {
+        } else if let Some(endpoint) = &self.guard {
             strays::guard(endpoint, stdin().lock());
-            return Ok(Exit::Done);
+        } else {
+            ScopeArgs { netns: self.netns, ..ScopeArgs::default() }.enter()?;
+            if self.counters {
+                follow(stdout())?;
+            } else {
+                let exe = std::env::current_exe()?;
+                let endpoint = Endpoint { exe, version: env!("CARGO_PKG_VERSION") };
+                endpoint.serve(stdin().lock(), Box::new(stdout()))?;
+            }
         }
-        ScopeArgs { netns: self.netns, ..ScopeArgs::default() }.enter()?;
-        if self.counters {
-            follow(stdout())?;
-            return Ok(Exit::Done);
-        }
-        let exe = std::env::current_exe()?;
-        let endpoint = Endpoint { exe, version: env!("CARGO_PKG_VERSION") };
-        endpoint.serve(stdin().lock(), Box::new(stdout()))?;
         Ok(Exit::Done)
     }
 }

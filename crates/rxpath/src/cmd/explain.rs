@@ -35,15 +35,8 @@ pub struct ExplainCommand {
     format: FormatArgs,
 }
 
-/// What a question found.
-struct Answer<'a> {
-    /// The page shown.
-    page: Option<&'a Topic>,
-    /// The other hits, as a list.
-    hits: Vec<&'a Topic>,
-    /// Hits that only mention the words; not listed.
-    mentions: usize,
-}
+/// What a question found: the page shown, the other hits, and how many only mention the words; those are not listed.
+type Answer<'a> = (Option<&'a Topic>, Vec<&'a Topic>, usize);
 
 impl ExplainCommand {
     /// Runs it.
@@ -60,23 +53,19 @@ impl ExplainCommand {
             output::text(&print::list(&rules, &topics))?;
             return Ok(Exit::Done);
         }
-        let answer = self.answer(&topics, &query)?;
+        let (page, hits, mentions) = self.answer(&topics, &query)?;
         if self.format.is_json() {
-            let shown: Vec<&Topic> = match answer.page {
-                Some(page) => vec![page],
-                None => answer.hits,
-            };
-            return json(Some(query), &shown);
+            return json(Some(query), &page.map_or(hits, |page| vec![page]));
         }
-        let mut text = answer.page.map(print::page).unwrap_or_default();
-        let most = match answer.page {
+        let mut text = page.map(print::page).unwrap_or_default();
+        let most = match page {
             _ if self.all => usize::MAX,
             Some(_) => RELATED,
             None => MOST,
         };
-        text += &print::hits(&answer.hits, most, answer.page.is_some());
-        if answer.mentions > 0 {
-            text += &format!("{} more mention it: --all\n", answer.mentions);
+        text += &print::hits(&hits, most, page.is_some());
+        if mentions > 0 {
+            text += &format!("{mentions} more mention it: --all\n");
         }
         output::text(&text)?;
         Ok(Exit::Done)
@@ -93,14 +82,14 @@ impl ExplainCommand {
         let mut hits: Vec<&Topic> = shown.map(|(_, topic)| *topic).collect();
         let mentions = found.len() - hits.len();
         if best < Fit::Alias && hits.len() > 1 {
-            return Ok(Answer { page: None, hits, mentions });
+            return Ok((None, hits, mentions));
         }
         let page = hits.remove(0);
         // Topics that the page names come first.
         let named = page.see.iter().filter_map(|name| topics.iter().find(|one| one.name == *name));
         let named: Vec<&Topic> = named.collect();
         hits.retain(|hit| named.iter().all(|one| one.name != hit.name));
-        Ok(Answer { page: Some(page), hits: named.into_iter().chain(hits).collect(), mentions })
+        Ok((Some(page), named.into_iter().chain(hits).collect(), mentions))
     }
 }
 

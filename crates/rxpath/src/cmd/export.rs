@@ -93,12 +93,10 @@ pub struct ExportCommand {
 
 /// What the command line may name as an address.
 fn listen(text: &str) -> Result<Address, String> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        return if path.is_empty() {
-            Err("unix: needs a path".into())
-        } else {
-            Ok(Address::Unix(path.into()))
-        };
+    match text.strip_prefix("unix:") {
+        Some("") => return Err("unix: needs a path".into()),
+        Some(path) => return Ok(Address::Unix(path.into())),
+        None => {}
     }
     let number = text.strip_prefix("fd:").and_then(|number| number.parse().ok());
     if let Some(number) = number.filter(|number| *number > 2) {
@@ -150,8 +148,14 @@ impl ExportCommand {
         let watcher = LiveWatcher::start(options)?;
         let _sole = sole.filter(|_| watcher.without_probes().is_none());
         let one_window = self.once.then_some("one window has no deep look");
-        let (programs, of_looks) = programs(watcher.without_probes().or(one_window));
-        let unloaded = [unloaded(&watcher, is_taken), of_looks.clone()].concat();
+        let (programs, of_looks) = watcher
+            .without_probes()
+            .or(one_window)
+            .map_or_else(Programs::load, |why| (Programs::none(why), Vec::new()));
+        // What is not measured until another start; all of it where another exporter has the place.
+        let taken = is_taken.then(|| Unloaded::taken(TAKEN));
+        let mut unloaded: Vec<_> = taken.into_iter().chain(watcher.unloaded()).collect();
+        unloaded.extend_from_slice(&of_looks);
         // What loading took, most of it the kernel's types.
         heap::release();
         // Before any thread is started, and before anybody can connect.
@@ -291,17 +295,6 @@ fn sole() -> Result<Option<Sole>, Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Ok(None),
         Err(error) => Err(anyhow::Error::new(error).context("claim the namespace").into()),
     }
-}
-
-/// What is not measured until another start; all of it where another exporter has the place.
-fn unloaded(watcher: &LiveWatcher, is_taken: bool) -> Vec<Unloaded> {
-    let taken = is_taken.then(|| Unloaded::taken(TAKEN));
-    taken.into_iter().chain(watcher.unloaded()).collect()
-}
-
-/// What deep looks measure with, unless there is a reason not to; and what of it did not load.
-fn programs(why_none: Option<&str>) -> (Programs, Vec<Unloaded>) {
-    why_none.map_or_else(Programs::load, |why| (Programs::none(why), Vec::new()))
 }
 
 fn refused(address: &Address, error: std::io::Error) -> Failure {

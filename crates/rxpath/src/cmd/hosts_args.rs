@@ -27,7 +27,7 @@ pub struct HostsArgs {
     receiver: Option<String>,
     /// Change settings of the hosts where variants want it (`[tune]`), each undone after its trials
     #[arg(long)]
-    change_hosts: bool,
+    pub change_hosts: bool,
     #[command(flatten)]
     binary: BinaryArgs,
     /// Settings of the network between them, from `--set`.
@@ -91,11 +91,6 @@ impl HostsArgs {
     pub fn is_given(&self) -> bool {
         let in_command = self.hosts.is_some() || self.sender.is_some() || self.receiver.is_some();
         in_command || self.of_scenario.is_some()
-    }
-
-    /// Whether settings of the hosts may be changed.
-    pub fn may_change(&self) -> bool {
-        self.change_hosts
     }
 
     /// Leaves out the variants whose settings a host does not take.

@@ -78,7 +78,7 @@ impl RunCommand {
             return AutoCommand::of_search(scenario, sets, search, (hosts, lab, format)).run();
         }
         let hosts = self.hosts.connect(&self.root_needs(&sets))?;
-        let may_change = self.hosts.may_change();
+        let may_change = self.hosts.change_hosts;
         let mut resolved = resolved_between(&self.scenario, &sets, (hosts.as_ref(), may_change))?;
         if self.dry_run {
             if let (Some(search), Some(first)) = (&resolved.search, resolved.variants.first()) {
@@ -134,7 +134,7 @@ impl RunCommand {
         if self.dry_run || !self.hosts.is_given() {
             return RootNeeds::default();
         }
-        root_needs(&self.scenario, sets, self.hosts.may_change())
+        root_needs(&self.scenario, sets, self.hosts.change_hosts)
     }
 
     /// Takes the scenario's hosts, unless the command names others. It gives what the scenario searches, unless only the plan
@@ -153,7 +153,7 @@ impl RunCommand {
     /// The plan; it ends as the run would.
     fn show_plan(&self, mut resolved: Resolved, hosts: Option<&Hosts>, sets: &[String]) -> Outcome {
         // A run of blocks asks before it begins. What it may not change is shown all the same.
-        let asked = hosts.filter(|_| self.hosts.may_change() && resolved.search.is_none());
+        let asked = hosts.filter(|_| self.hosts.change_hosts && resolved.search.is_none());
         if let Some(hosts) = asked {
             self.hosts.check_settings(hosts, &mut resolved)?;
         }
@@ -162,7 +162,7 @@ impl RunCommand {
         let mut plan = plan_between(resolved, rests);
         if let Some(hosts) = hosts {
             hosts.check_programs(resolved).map_err(failure)?;
-            let needs = root_needs(&self.scenario, sets, self.hosts.may_change());
+            let needs = root_needs(&self.scenario, sets, self.hosts.change_hosts);
             plan.hosts = hosts.planned(resolved, &needs).map_err(failure)?;
         }
         if self.format.is_json() {

@@ -11,6 +11,7 @@ use rxpath_record::manifest::Trial;
 use rxpath_record::metric;
 
 /// Draws a bar or prints lines.
+#[derive(Default)]
 pub struct Bars {
     /// Whether stderr is a terminal.
     draws: bool,
@@ -31,17 +32,9 @@ pub struct Bars {
 impl Bars {
     /// Chooses the form by the type of stderr.
     pub fn new() -> Self {
-        let draws = io::stderr().is_terminal();
-        Self {
-            draws,
-            planned: 0,
-            most: 0,
-            limit: Duration::ZERO,
-            done: 0,
-            repeats: 0,
-            started: None,
-            variant: String::new(),
-        }
+        let mut bars = Self::default();
+        bars.draws = io::stderr().is_terminal();
+        bars
     }
 
     fn say(&self, text: &str) {

@@ -145,20 +145,16 @@ pub fn landing(landing: &Landing, spread: &Fact<SteeringSuggestion>) -> String {
 /// The socket of the group, and the group.
 fn socket(landing: &Landing) -> String {
     let socket = &landing.reuseport_socket;
-    match (&landing.reuseport_group, socket) {
-        (Fact::Ok { value: group }, socket) => {
-            let index = match socket.value() {
-                Some(index) => {
-                    let inode = group.inodes.get(*index as usize).copied().unwrap_or(0);
-                    format!("socket {index} (inode {inode})")
-                }
-                None => why(socket),
-            };
-            let (sockets, local) = (group.sockets_count, &group.local);
-            format!("{index}; {sockets} socket(s) on {local}, chosen by {}", group.selector)
+    let Some(group) = landing.reuseport_group.value() else { return plain(socket) };
+    let index = match socket.value() {
+        Some(index) => {
+            let inode = group.inodes.get(*index as usize).copied().unwrap_or(0);
+            format!("socket {index} (inode {inode})")
         }
-        (_, socket) => plain(socket),
-    }
+        None => why(socket),
+    };
+    let (sockets, local) = (group.sockets_count, &group.local);
+    format!("{index}; {sockets} socket(s) on {local}, chosen by {}", group.selector)
 }
 
 fn spread_lines(spread: &SteeringSuggestion) -> String {
@@ -182,10 +178,7 @@ fn spread_lines(spread: &SteeringSuggestion) -> String {
 }
 
 fn plain<T: ToString>(fact: &Fact<T>) -> String {
-    match fact {
-        Fact::Ok { value } => value.to_string(),
-        gap => why(gap),
-    }
+    fact.value().map_or_else(|| why(fact), T::to_string)
 }
 
 /// The reason of a gap, without its kind.

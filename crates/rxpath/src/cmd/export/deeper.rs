@@ -20,7 +20,7 @@ pub(super) struct Deeper {
     /// For the next one.
     programs: Option<Programs>,
     /// Kernel memory of their maps: at the end of the last deep look, when they are the largest.
-    map_bytes: u64,
+    pub(super) map_bytes: u64,
     /// What no deep look sees, because a program did not load, with the reason.
     unloaded: BTreeMap<&'static str, String>,
     /// What the last one did not see, because a program was refused its place.
@@ -104,11 +104,6 @@ impl Deeper {
         let running = self.running.as_mut().map_or(Duration::ZERO, DeepLook::charge);
         let threads = std::mem::take(&mut self.uncharged) + running;
         (threads, std::mem::take(&mut self.programs_cpu))
-    }
-
-    /// Kernel memory of the maps of their programs, with what the last one had counted.
-    pub(super) fn map_bytes(&self) -> u64 {
-        self.map_bytes
     }
 }
 

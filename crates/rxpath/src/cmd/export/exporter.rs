@@ -164,7 +164,7 @@ impl Exporter {
         let programs = frame.probe_cost.as_ref();
         self.governor.looked((looks + looks_bpf.whole()).as_secs_f64());
         let looks_bpf_s = [looks_bpf.runs, looks_bpf.entries].map(|cpu| cpu.as_secs_f64());
-        self.families.own_programs(looks_bpf_s, self.deeper.map_bytes());
+        self.families.own_programs(looks_bpf_s, self.deeper.map_bytes);
         self.governor.window(WindowCost {
             window_s: frame.window_s,
             threads_s: cpu.saturating_sub(self.cpu_before + looks).as_secs_f64(),

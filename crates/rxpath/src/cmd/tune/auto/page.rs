@@ -37,20 +37,14 @@ fn kept(answer: &AutoAnswer) -> SheetPart {
     });
     let lead = "Proven in the search, confirmed together on fresh pairs. The contribution is what is lost without it, as \
                 a ratio of the objective; the effect in the search is too large on average, because it was chosen by it.";
-    SheetPart::new(
-        ("kept", "Kept", lead),
-        "candidate | sets | its own contribution | in the search | asked by",
-        rows.collect(),
-    )
+    let heads = "candidate | sets | its own contribution | in the search | asked by";
+    SheetPart::new(("kept", "Kept", lead), heads, rows)
 }
 
 fn costs(answer: &AutoAnswer) -> SheetPart {
     let lead = "What the kept settings take, over the confirming pairs: kept over start.";
-    SheetPart::new(
-        ("cost", "Cost", lead),
-        "metric | change | how sure | what it is",
-        cost::rows(answer),
-    )
+    let heads = "metric | change | how sure | what it is";
+    SheetPart::new(("cost", "Cost", lead), heads, cost::rows(answer))
 }
 
 fn dropped(answer: &AutoAnswer) -> SheetPart {
@@ -65,11 +59,8 @@ fn dropped(answer: &AutoAnswer) -> SheetPart {
         ]
     });
     let lead = "Tried and undone. More trials are given where an effect of this size would then probably be proven.";
-    SheetPart::new(
-        ("dropped", "Not kept", lead),
-        "candidate | sets | why | in the search | #more trials",
-        rows.collect(),
-    )
+    let heads = "candidate | sets | why | in the search | #more trials";
+    SheetPart::new(("dropped", "Not kept", lead), heads, rows)
 }
 
 fn guards(answer: &AutoAnswer) -> SheetPart {
@@ -78,7 +69,7 @@ fn guards(answer: &AutoAnswer) -> SheetPart {
             vec![guard.guard.clone(), stands(guard).into(), ratio(guard.ratio.as_ref())]
         });
     let lead = "Over the confirming pairs: kept over start. Of shares, the step of their scale is added to both.";
-    SheetPart::new(("guards", "Guards", lead), "guard | outcome | ratio", rows.collect())
+    SheetPart::new(("guards", "Guards", lead), "guard | outcome | ratio", rows)
 }
 
 fn candidates(answer: &AutoAnswer) -> SheetPart {
@@ -86,17 +77,14 @@ fn candidates(answer: &AutoAnswer) -> SheetPart {
         vec![candidate.name.clone(), candidate.sets.join(", "), candidate.because.join(", ")]
     });
     let lead = "What could be tried. Nothing was.";
-    SheetPart::new(
-        ("candidates", "Candidates", lead),
-        "candidate | sets | asked by",
-        rows.collect(),
-    )
+    let heads = "candidate | sets | asked by";
+    SheetPart::new(("candidates", "Candidates", lead), heads, rows)
 }
 
 fn not_available(answer: &AutoAnswer) -> SheetPart {
     let rows = answer.not_available.iter().map(|left| vec![left.what.clone(), left.why.clone()]);
     let lead = "What was no candidate here.";
-    SheetPart::new(("not-tried", "Not tried", lead), "candidate | why", rows.collect())
+    SheetPart::new(("not-tried", "Not tried", lead), "candidate | why", rows)
 }
 
 fn path(answer: &AutoAnswer) -> SheetPart {
@@ -106,7 +94,7 @@ fn path(answer: &AutoAnswer) -> SheetPart {
         .flat_map(|found| &found.path)
         .map(|step| vec![step.trials_count.to_string(), step.what.clone()]);
     let lead = "The decisions, each after so many trials.";
-    SheetPart::new(("path", "How the search went", lead), "#trials | what", rows.collect())
+    SheetPart::new(("path", "How the search went", lead), "#trials | what", rows)
 }
 
 fn breaches(answer: &AutoAnswer) -> SheetPart {
@@ -120,11 +108,8 @@ fn breaches(answer: &AutoAnswer) -> SheetPart {
     });
     let lead = "Windows in a row beyond a limit. The settings were taken off at once; the time is from the beginning of \
                 the first of these windows.";
-    SheetPart::new(
-        ("limits", "Limits that were broken", lead),
-        "candidates that were on | limit | once they were off | #undone after, s",
-        rows.collect(),
-    )
+    let heads = "candidates that were on | limit | once they were off | #undone after, s";
+    SheetPart::new(("limits", "Limits that were broken", lead), heads, rows)
 }
 
 fn slices(answer: &AutoAnswer) -> SheetPart {
@@ -142,9 +127,6 @@ fn slices(answer: &AutoAnswer) -> SheetPart {
         ]
     });
     let lead = "Each slice of real traffic, in its order.";
-    SheetPart::new(
-        ("slices", "Slices", lead),
-        "#number | phase | on | #packets/s | measured",
-        rows.collect(),
-    )
+    let heads = "#number | phase | on | #packets/s | measured";
+    SheetPart::new(("slices", "Slices", lead), heads, rows)
 }

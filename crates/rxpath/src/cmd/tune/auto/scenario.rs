@@ -31,7 +31,7 @@ const TIME_LIMIT: &str = "trials.time_limit=24h";
 impl AutoCommand {
     /// Searches over trials of a scenario, in the lab or between hosts.
     pub(super) fn run_scenario(&self, scenario: &str) -> Outcome {
-        if self.hosts.is_given() && !self.hosts.may_change() {
+        if self.hosts.is_given() && !self.hosts.change_hosts {
             return Err(Failure::usage("tune auto changes settings of the hosts")
                 .hint("--change-hosts allows it; each is undone after its trials"));
         }
