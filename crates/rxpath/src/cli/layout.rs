@@ -34,9 +34,7 @@ fn groups(tree: &Command) -> String {
         if here.peek().is_some() {
             out += &format!("\n{title}:\n");
         }
-        for (name, text) in here {
-            out += &hanging(&format!("  {name}"), 15, &text, Some(width));
-        }
+        out.extend(here.map(|(name, text)| hanging(&format!("  {name}"), 15, &text, Some(width))));
     }
     out
 }

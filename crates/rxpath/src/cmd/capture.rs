@@ -74,8 +74,6 @@ fn text(captured: &Captured, dir: &Path) -> String {
         out += "nothing replaced: the tree names this host and its neighbours\n";
     }
     let others = captured.left_out.iter().filter(|left| !left.is_denied);
-    for left in others {
-        out += &format!("left out: {} ({})\n", left.path, left.why);
-    }
+    out.extend(others.map(|left| format!("left out: {} ({})\n", left.path, left.why)));
     out
 }

@@ -424,9 +424,6 @@ fn readable() -> bool {
 /// `key  value` lines of a block, keys aligned.
 pub fn block(title: &str, rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
-    let mut text = format!("{title}\n");
-    for (key, value) in rows {
-        text += &format!("  {key:width$}  {value}\n");
-    }
-    text
+    let rows = rows.iter().map(|(key, value)| format!("  {key:width$}  {value}\n"));
+    std::iter::once(format!("{title}\n")).chain(rows).collect()
 }

@@ -91,12 +91,9 @@ fn told(variant: &VariantSummary, manifest: &Manifest) -> String {
     out += &experiment::where_lost(manifest, &variant.name);
     if let Some(verdict) = &variant.verdict {
         out += &format!("{}{}\n", verdict.sentence, experiment::share(variant));
-        for evidence in verdict.evidence.iter().take(4) {
-            out += &format!("  because {} [{}]\n", evidence.text, evidence.source);
-        }
-        for remedy in verdict.remedies.iter().take(1) {
-            out += &format!("  remedy: {remedy}\n");
-        }
+        let evidence = verdict.evidence.iter().take(4);
+        out.extend(evidence.map(|it| format!("  because {} [{}]\n", it.text, it.source)));
+        out.extend(verdict.remedies.first().map(|remedy| format!("  remedy: {remedy}\n")));
     }
     out + "\n"
 }

@@ -67,18 +67,14 @@ impl DiagnoseCommand {
 /// A verdict as text: the sentence, the evidence, the remedy.
 fn text(verdict: &DiagnosisVerdict) -> String {
     let mut out = verdict.headline() + "\n";
-    for line in &verdict.evidence {
-        out += &format!("  {}   [{}]\n", line.text, line.source);
-    }
+    out.extend(verdict.evidence.iter().map(|it| format!("  {}   [{}]\n", it.text, it.source)));
     for (at, remedy) in verdict.remedies.iter().enumerate() {
         out += &hanging(if at == 0 { "to change:" } else { "" }, 11, remedy, width());
     }
     if !verdict.check_rules.is_empty() {
         out += &format!("rules of check: {} (rxpath explain ID)\n", verdict.check_rules.join(", "));
     }
-    for next in &verdict.next {
-        out += &format!("next limit: {next}\n");
-    }
+    out.extend(verdict.next.iter().map(|next| format!("next limit: {next}\n")));
     out
 }
 

@@ -70,9 +70,8 @@ impl CheckHosts {
 fn shown(hosts: Option<&Hosts>, faulty: &BTreeSet<&str>) -> String {
     let mut text = String::new();
     if let Some(hosts) = hosts {
-        for (alias, part) in hosts.record() {
-            text += &format!("{alias}: {}\n", part.text());
-        }
+        let parts = hosts.record().into_iter();
+        text.extend(parts.map(|(alias, part)| format!("{alias}: {}\n", part.text())));
         let is_ready = |host: &&ConnectedHost| !faulty.contains(host.client.alias());
         // Senders with the same receivers are on one line.
         let mut ready: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -83,9 +82,7 @@ fn shown(hosts: Option<&Hosts>, faulty: &BTreeSet<&str>) -> String {
                 ready.entry(own.join(", ")).or_default().push(sender.client.alias());
             }
         }
-        for (receivers, senders) in ready {
-            text += &format!("ready: {} -> {receivers}\n", senders.join(", "));
-        }
+        text.extend(ready.iter().map(|(to, from)| format!("ready: {} -> {to}\n", from.join(", "))));
     }
     let named: Vec<&str> = faulty.iter().copied().filter(|alias| !alias.is_empty()).collect();
     if !named.is_empty() {

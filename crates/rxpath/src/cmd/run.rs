@@ -89,9 +89,7 @@ impl RunCommand {
         if let Some(hosts) = &hosts {
             self.hosts.check_settings(hosts, &mut resolved)?;
         }
-        for warning in &resolved.warnings {
-            output::warning(warning);
-        }
+        resolved.warnings.iter().for_each(output::warning);
         if let Some(missing) = left_out(&resolved).map_err(failure)? {
             crate::note!("rxpath: {missing}");
         }

@@ -17,12 +17,9 @@ use super::table::Grid;
 pub fn summary(manifest: &Manifest) -> String {
     let noisy = manifest.warnings.iter().filter(|warning| warning.code == COUNTED);
     let mut out = String::new();
-    for warning in noisy {
-        out += &format!("warning: {warning}\n");
-    }
-    for (alias, part) in &manifest.hosts {
-        out += &format!("{alias}: {}\n", part.text());
-    }
+    out.extend(noisy.map(|warning| format!("warning: {warning}\n")));
+    let hosts = manifest.hosts.iter();
+    out.extend(hosts.map(|(alias, part)| format!("{alias}: {}\n", part.text())));
     out += &host_lines::clocks(manifest);
     out += &host_lines::control(manifest);
     out += &format!("{}\n\n{}\n", manifest.headline, table(manifest).shown());

@@ -131,9 +131,7 @@ fn page_of_rule(rule: &Rule) -> String {
         out += &format!("{}\n{}\n", paint(Paint::Bold, Stream::Out, title), wrapped(&body));
     }
     out += &format!("{}\n", paint(Paint::Bold, Stream::Out, "Sources"));
-    for source in &rule.sources {
-        out += &format!("  {source}\n");
-    }
+    out.extend(rule.sources.iter().map(|source| format!("  {source}\n")));
     out
 }
 
@@ -161,9 +159,8 @@ pub fn list(chosen: &[&Topic], topics: &[Topic]) -> String {
     };
     let others: Vec<String> = TopicKind::ALL.iter().filter_map(other).collect();
     let others = format!("It also explains settings by their names, and {}.", others.join(", "));
-    for line in ["One of them: rxpath explain ID", &others, EXAMPLES] {
-        out += &hanging("", 0, line, Some(page_width()));
-    }
+    let lines = ["One of them: rxpath explain ID", &others, EXAMPLES];
+    out.extend(lines.map(|line| hanging("", 0, line, Some(page_width()))));
     out
 }
 

@@ -132,9 +132,7 @@ pub fn landing(landing: &Landing, spread: &Fact<SteeringSuggestion>) -> String {
     ] {
         text += &format!("  {what:<15} {value}\n");
     }
-    for note in &landing.notes {
-        text += &format!("  note: {note}\n");
-    }
+    text.extend(landing.notes.iter().map(|note| format!("  note: {note}\n")));
     match spread {
         Fact::Ok { value } => text += &spread_lines(value),
         gap => text += &format!("  flows for other queues: {}\n", why(gap)),

@@ -51,9 +51,8 @@ pub fn text(frame: &WatchFrame, settings: &WatchSettings, rows: usize) -> String
         };
         out += &sentences(&line);
     }
-    for (what, why) in &frame.gaps {
-        out += &sentences(&format!("not known: {what}: {why}\n"));
-    }
+    let gaps = frame.gaps.iter();
+    out.extend(gaps.map(|(what, why)| sentences(&format!("not known: {what}: {why}\n"))));
     out
 }
 

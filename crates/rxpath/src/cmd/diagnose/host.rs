@@ -97,8 +97,7 @@ fn text(judged: &Judged) -> String {
     text += &format!(
         "window: {duration_s:.2} s from {began}, {began_after_s:.1} s after the command\n"
     );
-    for (name, count) in &judged.tcp_counters {
-        text += &format!("TCP: {name} changed by {count}\n");
-    }
+    let counters = judged.tcp_counters.iter();
+    text.extend(counters.map(|(name, count)| format!("TCP: {name} changed by {count}\n")));
     sentences(&(text + &output::steal::cost(&judged.probe_cost)))
 }

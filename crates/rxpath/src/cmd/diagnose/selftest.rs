@@ -131,9 +131,8 @@ fn rule_cost(chosen: &[&Case], patience: Duration) -> Result<Option<RuleCost>, F
 
 fn text(answer: &SelftestResult, seed: u64) -> String {
     let mut text = table(&answer.cases);
-    for NotMade { case, why } in &answer.not_made {
-        text += &format!("not made: {case}: {why}\n");
-    }
+    let not_made = answer.not_made.iter();
+    text.extend(not_made.map(|NotMade { case, why }| format!("not made: {case}: {why}\n")));
     for row in &answer.sureness {
         text += &format!(
             "{} verdicts: {} of {} right (95 % interval {})\n",

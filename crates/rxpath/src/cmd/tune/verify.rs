@@ -103,9 +103,7 @@ impl VerifyCommand {
             let settings = json!({ "id": self.id });
             return output::json(&Envelope::new("tune-verify", settings, all, warnings));
         }
-        for verified in all {
-            output::line(&line(verified))?;
-        }
+        all.iter().try_for_each(|verified| output::line(&line(verified)))?;
         for warning in &warnings {
             crate::note!("rxpath: {}", warning.text);
         }

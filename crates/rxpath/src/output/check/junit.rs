@@ -42,9 +42,7 @@ pub fn render(report: &Report, limit: Severity) -> String {
             "  <testsuite name=\"{}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">\n",
             escaped(area.title())
         );
-        for case in cases {
-            out += &one(case, *area);
-        }
+        out.extend(cases.iter().map(|case| one(case, *area)));
         out += "  </testsuite>\n";
     }
     out + "</testsuites>\n"

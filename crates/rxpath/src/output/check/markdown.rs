@@ -15,19 +15,14 @@ pub fn render(report: &Report, goal: Option<Goal>, kernel: Option<&str>) -> Stri
         out += &format!("Nothing to change{}.\n\n", among(report));
     } else {
         out += "| severity | rule | device | observed | expected |\n|---|---|---|---|---|\n";
-        for finding in &report.findings {
-            out += &row(finding);
-        }
+        out.extend(report.findings.iter().map(row));
         out.push('\n');
     }
-    for finding in &report.findings {
-        out += &full(finding);
-    }
+    out.extend(report.findings.iter().map(full));
     if !report.cautions.is_empty() {
         out += "## Before you trust measurements on this host\n\n";
-        for note in &report.cautions {
-            out += &format!("- {}: {}\n", note.id, escaped(&note.text));
-        }
+        let notes = report.cautions.iter();
+        out.extend(notes.map(|note| format!("- {}: {}\n", note.id, escaped(&note.text))));
         out.push('\n');
     }
     for one in &report.suppressed {

@@ -31,20 +31,15 @@ pub fn render(result: &Summarized, all: bool) -> String {
     let mut out = head(result);
     out += &findings(summary, if all { usize::MAX } else { FINDINGS });
     let shown = if all { usize::MAX } else { GROUPS };
-    for one in summary.groups.iter().take(shown) {
-        out += &group(one, all);
-    }
+    out.extend(summary.groups.iter().take(shown).map(|one| group(one, all)));
     let hidden = summary.groups.len().saturating_sub(shown);
     if hidden > 0 {
         out += &format!("{} smaller groups: --all\n\n", grouped(hidden as u64));
     }
-    for driver in &summary.drivers {
-        out += &versions(driver);
-    }
+    out.extend(summary.drivers.iter().map(versions));
     if all {
-        for bad in &summary.bad_files {
-            out += &format!("not used: {}: {}\n", bad.file, bad.why);
-        }
+        let bad = summary.bad_files.iter();
+        out.extend(bad.map(|bad| format!("not used: {}: {}\n", bad.file, bad.why)));
     }
     out
 }
@@ -110,9 +105,8 @@ fn group(group: &HostGroup, all: bool) -> String {
     };
     let mut out = format!("{}: {odd}\n", paint(Paint::Bold, Stream::Out, &name));
     let shown = if all { usize::MAX } else { ODD };
-    for odd in group.odd_hosts.iter().take(shown) {
-        out += &odd_host(odd, group.hosts_count, all);
-    }
+    let odd = group.odd_hosts.iter().take(shown);
+    out.extend(odd.map(|odd| odd_host(odd, group.hosts_count, all)));
     out + "\n"
 }
 

@@ -16,10 +16,7 @@ const FIRST: usize = 5;
 pub fn render(report: &Report, goal: Option<Goal>, all: bool) -> String {
     let mut out = String::new();
     let shown = if all { report.findings.len() } else { FIRST };
-    for finding in report.findings.iter().take(shown) {
-        out += &one(finding);
-        out.push('\n');
-    }
+    out.extend(report.findings.iter().take(shown).map(|finding| one(finding) + "\n"));
     if report.findings.is_empty() && report.has_judged() {
         let what = goal.map_or_else(String::new, |goal| format!(" for {goal}"));
         out += &format!("Nothing to change{what}{}.\n\n", among(report));

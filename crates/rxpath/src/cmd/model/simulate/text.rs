@@ -43,9 +43,7 @@ pub(super) fn result(p: &Parameters, result: &Simulated) -> String {
     for times in &figures.times {
         let shown = [times.p50_ns, times.p90_ns, times.p99_ns, times.p999_ns, times.max_ns];
         text += &format!("  {:<57} {:>7}", times.span, Nanos(times.mean_ns as u64).to_string());
-        for ns in shown {
-            text += &format!(" {:>8}", Nanos(ns).to_string());
-        }
+        text.extend(shown.map(|ns| format!(" {:>8}", Nanos(ns).to_string())));
         text.push('\n');
     }
     text += &cpus(&figures.cpus);

@@ -6,9 +6,8 @@ use rxpath_lab::predict::validate::{Validated, ValidatedVariant};
 /// Predicted, measured, error and both baselines, and the result of each goal.
 pub(super) fn table(scenario: &Validated) -> String {
     let mut text = format!("{} ({})\n", scenario.scenario, scenario.run.display());
-    for (key, value) in &scenario.fitted {
-        text += &format!("  learned: {key} = {value:.0}\n");
-    }
+    let fitted = scenario.fitted.iter();
+    text.extend(fitted.map(|(key, value)| format!("  learned: {key} = {value:.0}\n")));
     text += &format!(
         "  {:<18} {:>9} {:>10} {:>19} {:>10} {:>8}  {:>8} {:>8}  {:>6} {:>6} {:>6}\n",
         "variant",
@@ -23,9 +22,7 @@ pub(super) fn table(scenario: &Validated) -> String {
         "p90",
         "p99"
     );
-    for row in &scenario.variants {
-        text += &line(row);
-    }
+    text.extend(scenario.variants.iter().map(line));
     if let Some(nrmse) = scenario.goodput_nrmse {
         text +=
             &format!("  goodput: root mean square error {:.1} % of the largest\n", nrmse * 100.0);
