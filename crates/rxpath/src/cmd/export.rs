@@ -8,12 +8,12 @@ use std::net::SocketAddr;
 
 use rxpath_bpf::can::can_time_softirqs;
 use rxpath_core::plain_time::irq_entry;
-use rxpath_export::METRICS;
 use rxpath_export::families::{MOST_SERIES, MOST_TOP, TOP};
 use rxpath_export::listen::{Address, MetricsServer, Page};
 use rxpath_export::phase;
 use rxpath_export::reserved::Reserved;
 use rxpath_export::sole::Sole;
+use rxpath_export::{ExportedMetric, METRICS};
 use rxpath_host::read::procfs;
 use rxpath_host::{Root, caps, heap, inherited};
 use rxpath_live::deep::Programs;
@@ -305,17 +305,13 @@ fn refused(address: &Address, error: std::io::Error) -> Failure {
 }
 
 fn names() -> String {
-    let mut out = String::new();
-    for metric in METRICS {
-        let labels = if metric.labels.is_empty() {
-            String::new()
-        } else {
-            format!("{{{}}}", metric.labels.join(","))
-        };
-        out += &format!("{}{labels}\n", metric.name);
-        out += &hanging("   ", 3, metric.what, crate::output::width());
-    }
-    out
+    let named = |metric: &ExportedMetric| {
+        let labels = metric.labels.join(",");
+        let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+        let what = hanging("   ", 3, metric.what, output::width());
+        format!("{}{labels}\n{what}", metric.name)
+    };
+    METRICS.iter().map(named).collect()
 }
 
 #[cfg(test)]

@@ -190,15 +190,11 @@ fn victim(victim: &StealVictim) -> String {
 
 /// For whom its time was taken.
 fn receivers(victim: &StealVictim) -> String {
-    let mut out = String::new();
     let seen: u64 = victim.taken_for.iter().map(|flow| flow.packets_seen_count).sum();
-    for flow in victim.taken_for.iter().take(4) {
+    let line = |flow: &TakenFor| {
         let percent = 100.0 * flow.packets_seen_count as f64 / seen.max(1) as f64;
-        let (to, all) = (addressee(flow), grouped(seen));
-        out += &format!(
-            "  for {to} through {}: {percent:.1} % of {all} packets looked at\n",
-            flow.dev
-        );
-    }
-    out
+        let (to, dev, all) = (addressee(flow), &flow.dev, grouped(seen));
+        format!("  for {to} through {dev}: {percent:.1} % of {all} packets looked at\n")
+    };
+    victim.taken_for.iter().take(4).map(line).collect()
 }

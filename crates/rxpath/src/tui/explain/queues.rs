@@ -13,7 +13,7 @@ const MANY_PER_S: f64 = 10_000.0;
 pub(super) fn words(queue: &QueueRow, frame: &WatchFrame) -> Vec<String> {
     let name = format!("{} queue {}", queue.device, queue.queue);
     let mut words = vec![moved(&name, queue, frame)];
-    words.extend(spread(queue, frame));
+    words.extend(spread(queue, frame).map(str::to_owned));
     words.extend(polled(queue));
     if let Some(drops) = queue.drops_pps.value().filter(|drops| **drops > 0.0) {
         words.push(format!(
@@ -46,18 +46,17 @@ fn siblings<'a>(queue: &'a QueueRow, frame: &'a WatchFrame) -> impl Iterator<Ite
     frame.queues.iter().filter(|one| one.device == queue.device)
 }
 
-fn spread(queue: &QueueRow, frame: &WatchFrame) -> Option<String> {
+fn spread(queue: &QueueRow, frame: &WatchFrame) -> Option<&'static str> {
     let pps = *queue.packets_pps.value()?;
     let rates: Vec<f64> =
         siblings(queue, frame).filter_map(|one| one.packets_pps.value().copied()).collect();
     let all: f64 = rates.iter().sum();
     // Half-way from a fair share to everything.
     let lopsided = f64::midpoint(1.0, 1.0 / rates.len().max(1) as f64);
-    (rates.len() > 1 && all > 1.0 && pps / all > lopsided).then(|| {
+    (rates.len() > 1 && all > 1.0 && pps / all > lopsided).then_some(
         "It has far more than its share: there are few flows, or the hash does not cover the fields in which they differ. \
-         `rxpath check --flow` computes where a flow lands."
-            .into()
-    })
+         `rxpath check --flow` computes where a flow lands.",
+    )
 }
 
 fn polled(queue: &QueueRow) -> Option<String> {

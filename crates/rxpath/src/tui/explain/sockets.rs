@@ -11,7 +11,7 @@ const FULL: f64 = 0.5;
 
 pub(super) fn words(socket: &SocketRow, frame: &WatchFrame) -> Vec<String> {
     let mut words = vec![filled(socket), owners(socket, frame)];
-    words.extend(remedy(socket, frame));
+    words.extend(remedy(socket, frame).map(str::to_owned));
     words
 }
 
@@ -82,24 +82,22 @@ fn owners(socket: &SocketRow, frame: &WatchFrame) -> String {
     words
 }
 
-fn remedy(socket: &SocketRow, frame: &WatchFrame) -> Option<String> {
+fn remedy(socket: &SocketRow, frame: &WatchFrame) -> Option<&'static str> {
     let loses = socket.drops_pps > 0.0;
     if socket.protocol == "tcp-listen" {
         let full = socket.queued_max >= socket.limit && socket.limit > 0;
-        return (loses || full).then(|| {
+        return (loses || full).then_some(
             "What to do: accept faster, or raise the program's listen() backlog and net.core.somaxconn, of which the \
-             smaller counts."
-                .into()
-        });
+             smaller counts.",
+        );
     }
     if !loses && socket.filled_ratio() < FULL {
-        return Some("It has free space: nothing to do.".into());
+        return Some("It has free space: nothing to do.");
     }
     if socket.protocol == "tcp" {
         return Some(
             "What to do: TCP closes its window before it drops, so the sender waits for this program: read faster, or \
-             raise net.ipv4.tcp_rmem for a long round trip."
-                .into(),
+             raise net.ipv4.tcp_rmem for a long round trip.",
         );
     }
     let busy = reader(socket, frame).map(|task| task.on_cpu_ratio >= BUSY);
@@ -107,17 +105,14 @@ fn remedy(socket: &SocketRow, frame: &WatchFrame) -> Option<String> {
         Some(true) => {
             "What to do: the program is busy all the time: more threads with SO_REUSEPORT, larger batches (recvmmsg, \
              UDP_GRO); a larger buffer only delays the loss."
-                .into()
         }
         Some(false) => {
             "What to do: the program sleeps or waits between reads: a larger buffer bridges that (SO_RCVBUF up to \
              net.core.rmem_max), or a CPU of its own where it waits for one."
-                .into()
         }
         None => {
             "What to do: a program that is busy all the time needs more threads (SO_REUSEPORT) or larger batches; one \
              that sleeps between reads needs a larger buffer (SO_RCVBUF, net.core.rmem_max). Its threads are not listed."
-                .into()
         }
     })
 }
