@@ -16,14 +16,9 @@ pub(super) fn section(run: &Run) -> Option<Section> {
             rows.rows.push(row(&prediction.variant, metric, of));
         }
         if let Some(why) = &prediction.not_predicted {
-            let none = || "-".to_owned();
-            rows.rows.push(vec![
-                prediction.variant.clone(),
-                format!("not predicted: {why}"),
-                none(),
-                none(),
-                none(),
-            ]);
+            let mut row = vec![prediction.variant.clone(), format!("not predicted: {why}")];
+            row.resize(rows.head.len(), "-".into());
+            rows.rows.push(row);
         }
     }
     Some(Section {

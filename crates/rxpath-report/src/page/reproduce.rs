@@ -7,6 +7,8 @@ use crate::prelude::*;
 /// The section, or nothing when the command is not known.
 pub(super) fn section(run: &Run) -> Option<Section> {
     let manifest = &run.manifest;
+    let seed = ["--set".to_owned(), format!("trials.seed={}", manifest.seed)];
+    let seeded: Vec<String> = manifest.command.iter().cloned().chain(seed).collect();
     let scenario = serde_json::to_string_pretty(&manifest.resolved).unwrap_or_default();
     (!manifest.command.is_empty()).then(|| Section {
         id: "reproduce",
@@ -17,7 +19,7 @@ pub(super) fn section(run: &Run) -> Option<Section> {
             pre { code { (line(&manifest.command)) } }
             @if !manifest.command.iter().any(|word| word.contains("trials.seed")) {
                 h3 { "The same order again" }
-                pre { code { (line(&seeded(&manifest.command, manifest.seed))) } }
+                pre { code { (line(&seeded)) } }
             }
             h3 { "This page" }
             pre { code { "rxpath report " (quoted(&run.name())) } }
@@ -25,11 +27,6 @@ pub(super) fn section(run: &Run) -> Option<Section> {
             (files(run))
         },
     })
-}
-
-fn seeded(command: &[String], seed: u64) -> Vec<String> {
-    let seed = ["--set".to_owned(), format!("trials.seed={seed}")];
-    command.iter().cloned().chain(seed).collect()
 }
 
 fn files(run: &Run) -> Markup {

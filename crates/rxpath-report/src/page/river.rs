@@ -107,24 +107,21 @@ fn water(row: &Row, offered: f64) -> Markup {
 }
 
 fn label(kind: &Kind) -> Markup {
-    match kind {
-        Kind::Offered => html! { b { "Offered" } span { "attempted by the sender" } },
-        Kind::Sent(_) => html! { b { "Sent" } span { "accepted by the sender's kernel" } },
-        Kind::Delivered(_) => html! { b { "Delivered" } span { "read by the application" } },
-        Kind::InFlight(_) => {
-            html! { b { "In flight" } span { "still queued when the trial ended" } }
+    let (name, what) = match kind {
+        Kind::Offered => ("Offered", "attempted by the sender"),
+        Kind::Sent(_) => ("Sent", "accepted by the sender's kernel"),
+        Kind::Delivered(_) => ("Delivered", "read by the application"),
+        Kind::InFlight(_) => ("In flight", "still queued when the trial ended"),
+        Kind::Unaccounted(_) => ("Not accounted for", "no counter explains them"),
+        Kind::Excess(_) => ("More than sent", "more arrived than were sent"),
+        Kind::Lost(drop) => {
+            return html! {
+                b { (drop.place.words().short) }
+                span { code { (drop.counter) } @if drop.derived { " (derived)" } }
+            };
         }
-        Kind::Unaccounted(_) => {
-            html! { b { "Not accounted for" } span { "no counter explains them" } }
-        }
-        Kind::Excess(_) => {
-            html! { b { "More than sent" } span { "more arrived than were sent" } }
-        }
-        Kind::Lost(drop) => html! {
-            b { (drop.place.words().short) }
-            span { code { (drop.counter) } @if drop.derived { " (derived)" } }
-        },
-    }
+    };
+    html! { b { (name) } span { (what) } }
 }
 
 fn amount(kind: &Kind, ledger: &Ledger) -> Markup {
