@@ -114,10 +114,9 @@ impl Capacity {
                 si(self.goal.final_trial_s)
             )
         });
-        let bound = format!("lower bound{}", self.fails());
-        let holds =
-            format!("holds {} {unit}/s ({bound}): {}{confirmed}", si(lower), self.objective());
-        format!("{holds}{}", self.reservation())
+        let (lower, fails, objective) = (si(lower), self.fails(), self.objective());
+        let reservation = self.reservation();
+        format!("holds {lower} {unit}/s (lower bound{fails}): {objective}{confirmed}{reservation}")
     }
 
     /// `; 98.9k fails`, or why nothing does.
@@ -131,18 +130,14 @@ impl Capacity {
     }
 
     /// What keeps the answer from being final.
-    fn reservation(&self) -> String {
+    fn reservation(&self) -> &'static str {
         match self.ended {
-            SearchEnd::Time => {
-                "; the time ended the search, so the bounds are not confirmed".into()
-            }
-            SearchEnd::Interrupted => {
-                "; the search was cut, so the bounds are not confirmed".into()
-            }
+            SearchEnd::Time => "; the time ended the search, so the bounds are not confirmed",
+            SearchEnd::Interrupted => "; the search was cut, so the bounds are not confirmed",
             SearchEnd::FreshFailed => {
-                "; lower bounds failed their fresh trials, so none is confirmed".into()
+                "; lower bounds failed their fresh trials, so none is confirmed"
             }
-            _ => String::new(),
+            _ => "",
         }
     }
 

@@ -51,12 +51,10 @@ impl Snapshot {
         for (name, now) in &self.values {
             match before.values.get(name) {
                 Some(then) => {
-                    let difference = now.wrapping_sub(*then);
-                    let difference = if name::wraps_at_32_bits(name, *then, *now) {
-                        i64::from(difference as u32)
-                    } else {
-                        difference as i64
-                    };
+                    let change = now.wrapping_sub(*then);
+                    let is_short = name::wraps_at_32_bits(name, *then, *now);
+                    let difference =
+                        if is_short { i64::from(change as u32) } else { change as i64 };
                     if difference != 0 {
                         moved.values.insert(name.clone(), difference);
                     }

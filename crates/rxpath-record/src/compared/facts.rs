@@ -39,23 +39,17 @@ pub fn changed(base: Option<&Environment>, other: Option<&Environment>) -> Vec<C
 fn facts(host: &str, base: &RecordedFacts, other: &RecordedFacts) -> Vec<Changed> {
     let names: BTreeSet<&String> = base.keys().chain(other.keys()).collect();
     let lasting = |name: &&&String| !moving::is_moving(name);
-    names
-        .iter()
-        .filter(lasting)
-        .filter(|name| lasting_part(base.get(**name)) != lasting_part(other.get(**name)))
-        .flat_map(|name| {
-            let (before, after) = (lasting_part(base.get(*name)), lasting_part(other.get(*name)));
-            let path = format!("{host} {name}");
-            match (before.as_ref().and_then(Fact::value), after.as_ref().and_then(Fact::value)) {
-                (Some(before), Some(after)) => leaves(&path, Some(before), Some(after)),
-                _ => vec![Changed {
-                    fact: path,
-                    base: told(before.as_ref()),
-                    other: told(after.as_ref()),
-                }],
-            }
-        })
-        .collect()
+    let changed = |name: &&String| {
+        let [before, after] = [base, other].map(|run| lasting_part(run.get(*name)));
+        let [before, after] = [before.as_ref(), after.as_ref()];
+        let fact = format!("{host} {name}");
+        match (before.and_then(Fact::value), after.and_then(Fact::value)) {
+            _ if before == after => Vec::new(),
+            (Some(before), Some(after)) => leaves(&fact, Some(before), Some(after)),
+            _ => vec![Changed { fact, base: told(before), other: told(after) }],
+        }
+    };
+    names.iter().filter(lasting).flat_map(changed).collect()
 }
 
 /// The parts in which two values differ: members of objects and lists by path; any other value whole.
@@ -114,14 +108,8 @@ fn lasting_part(fact: Option<&Fact<Value>>) -> Option<Fact<Value>> {
 }
 
 fn told(fact: Option<&Fact<Value>>) -> String {
-    match fact {
-        None => "not recorded".into(),
-        Some(fact) => match (fact.value(), fact.gap()) {
-            (Some(value), _) => shown(Some(value)),
-            (None, Some(why)) => why,
-            (None, None) => "unknown".into(),
-        },
-    }
+    let Some(fact) = fact else { return "not recorded".into() };
+    fact.gap().unwrap_or_else(|| shown(fact.value()))
 }
 
 #[cfg(test)]

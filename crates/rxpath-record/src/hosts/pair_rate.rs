@@ -40,11 +40,6 @@ impl PairRate {
         parts.extend((self.errors_count > 0).then(|| counted(self.errors_count, "error")));
         format!("{} -> {}: {}", self.sender, self.receiver, parts.join(", "))
     }
-
-    /// Whether both are of one sender and one receiver.
-    fn is_of_pair(&self, other: &Self) -> bool {
-        (&self.sender, &self.receiver) == (&other.sender, &other.receiver)
-    }
 }
 
 impl Manifest {
@@ -53,7 +48,9 @@ impl Manifest {
     pub fn pair_rates(&self, variant: &str) -> Vec<PairRate> {
         let mut all: Vec<Vec<&PairRate>> = Vec::new();
         for pair in self.counted(variant).into_iter().flat_map(|trial| &trial.pair_rates) {
-            match all.iter_mut().find(|trials| trials.iter().any(|it| it.is_of_pair(pair))) {
+            let is_its =
+                |it: &&PairRate| (&it.sender, &it.receiver) == (&pair.sender, &pair.receiver);
+            match all.iter_mut().find(|trials| trials.iter().any(is_its)) {
                 Some(trials) => trials.push(pair),
                 None => all.push(vec![pair]),
             }

@@ -9,11 +9,8 @@ use super::prelude::*;
 
 /// Notes on each pair of neighbouring counters that differ.
 pub(super) fn gaps(view: View<'_>, units: &Units) -> Vec<String> {
-    let mut notes = Vec::new();
-    notes.extend(to_device(view, units));
-    notes.extend(over_the_link(view));
-    notes.extend(through_udp(view, units));
-    notes
+    let notes = [to_device(view, units), over_the_link(view), through_udp(view, units)];
+    notes.into_iter().flatten().collect()
 }
 
 /// Datagrams that were sent and that neither a counter of the link nor one of a loss has seen: they wait in the

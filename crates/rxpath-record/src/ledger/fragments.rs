@@ -184,11 +184,8 @@ fn silently(view: View<'_>, terms: &mut Vec<Term>) {
 }
 
 fn ends(view: View<'_>) -> String {
-    format!(
-        "{} - {}",
-        view.ip_name(PathSide::Tx, "FragOKs"),
-        view.ip_name(PathSide::Rx, "ReasmOKs")
-    )
+    let ends = [(PathSide::Tx, "FragOKs"), (PathSide::Rx, "ReasmOKs")];
+    ends.map(|(side, counter)| view.ip_name(side, counter)).join(" - ")
 }
 
 fn bounded(term: &mut Term, datagrams: i64, most: i64) {

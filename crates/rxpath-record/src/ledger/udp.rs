@@ -180,14 +180,8 @@ fn uncounted(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
 /// `InErrors` less its named parts. Nothing but a socket that refuses datagrams itself causes it in a lab;
 /// where none does, it would only hide a wrong counter, so its witness is zero.
 fn other(view: View<'_>, udp: &Udp, unit: Unit) -> Term {
-    let name = |counter| view.udp_name(PathSide::Rx, counter);
-    let formula = format!(
-        "{} - {} - {} - {}",
-        name("InErrors"),
-        name("RcvbufErrors"),
-        name("MemErrors"),
-        name("InCsumErrors")
-    );
+    let counters = ["InErrors", "RcvbufErrors", "MemErrors", "InCsumErrors"];
+    let formula = counters.map(|counter| view.udp_name(PathSide::Rx, counter)).join(" - ");
     let witness = (!view.input.receiver.may_refuse).then_some(0);
     let rest = udp.unnamed();
     // A socket of another program may refuse datagrams.

@@ -76,11 +76,8 @@ impl RunReader {
 
     /// Why the run is not whole, when it is not: killed, interrupted or failed.
     pub fn partial(&self) -> Option<String> {
-        let trials = self
-            .events
-            .iter()
-            .filter(|e| matches!(&e.what, What::TrialEnded { void: None, .. }))
-            .count();
+        let is_valid = |it: &&RunEvent| matches!(&it.what, What::TrialEnded { void: None, .. });
+        let trials = self.events.iter().filter(is_valid).count();
         let word = match self.manifest.status {
             Status::Complete => return None,
             Status::Running => "was killed or is still running",
