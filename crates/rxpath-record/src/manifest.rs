@@ -241,6 +241,13 @@ pub struct VariantSummary {
     pub agreement: Option<Agreement>,
 }
 
+impl VariantSummary {
+    /// The median of this metric over its trials, where they have it.
+    pub fn median(&self, metric: &str) -> Option<f64> {
+        self.metrics.get(metric).map(|metric| metric.median)
+    }
+}
+
 /// A quantile of the times of all counted trials of a variant together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PooledQuantile {

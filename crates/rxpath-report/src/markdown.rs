@@ -65,9 +65,8 @@ fn variants(manifest: &Manifest) -> Table {
         "variant | #{heading}, median | #95 % interval | #loss, of offered, median | #trials | limit"
     ));
     for variant in &manifest.variants {
-        let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
-        let loss = loss_text(median, |ratio| number::metric("loss_ratio", ratio));
-        let loss = loss.unwrap_or_else(|| "–".into());
+        let loss = |ratio| number::metric("loss_ratio", ratio);
+        let loss = loss_text(|name| variant.median(name), loss).unwrap_or_else(|| "–".into());
         let delivered = number::median(variant, main);
         let interval = variant.metrics.get(main).and_then(|m| m.interval);
         let limit = match (&variant.not_available, &variant.verdict) {

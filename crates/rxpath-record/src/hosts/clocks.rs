@@ -162,14 +162,13 @@ impl Manifest {
 impl VariantSummary {
     /// Its one-way delays, if any was measured.
     pub fn delays(&self) -> Option<PathDelays> {
-        let median = |name: &str| self.metrics.get(name).map(|metric| metric.median);
         let both = |name: &str| {
-            let of = |quantile: &str| median(&format!("{name}_{quantile}_us"));
+            let of = |quantile: &str| self.median(&format!("{name}_{quantile}_us"));
             Some([of("p50")?, of("p99")?])
         };
         let delays = PathDelays {
             one_way_us: both("one_way_delay"),
-            bound_us: median("one_way_delay_bound_us"),
+            bound_us: self.median("one_way_delay_bound_us"),
             above_least_us: both("delay_above_least"),
         };
         (delays != PathDelays::default()).then_some(delays)

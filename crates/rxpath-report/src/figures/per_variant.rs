@@ -60,9 +60,7 @@ fn title(main: &str) -> String {
 }
 
 fn throughput_chart(rows: &[(&VariantSummary, &Metric)], main: &str, size: (&str, f64)) -> Chart {
-    let offered = |v: &VariantSummary| {
-        v.metrics.get("offered_pps").filter(|_| main == DATAGRAMS).map(|m| m.median)
-    };
+    let offered = |v: &VariantSummary| v.median("offered_pps").filter(|_| main == DATAGRAMS);
     let top = roof(rows.iter().flat_map(|(v, m)| {
         m.values.iter().copied().chain([m.max]).chain(m.interval.map(|i| i[1])).chain(offered(v))
     }));

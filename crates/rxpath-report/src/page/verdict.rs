@@ -32,10 +32,8 @@ fn step(run: &Run, variant: &VariantSummary) -> Markup {
     let manifest = &run.manifest;
     let metric = |name: &str| variant.metrics.get(name);
     let main = manifest.main_metric.as_str();
-    let most = manifest.variants.iter().filter_map(|v| v.metrics.get(main));
-    let most = most.map(|m| m.median).fold(0.0, f64::max);
-    let median = |name: &str| metric(name).map(|it| it.median);
-    let loss = loss_text(median, |ratio| number::percent(ratio, 1.0));
+    let most = manifest.variants.iter().filter_map(|v| v.median(main)).fold(0.0, f64::max);
+    let loss = loss_text(|name| variant.median(name), |ratio| number::percent(ratio, 1.0));
     html! {
         li {
             div.name { h3 { (variant.name) } p { (variant.what) } }

@@ -68,8 +68,7 @@ fn pooled(variant: &VariantSummary) -> Option<String> {
 /// Medians may come from different trials, so more can be delivered than offered. Names the trial nearest to the
 /// median.
 fn of_different_trials(manifest: &Manifest, variant: &VariantSummary) -> Option<String> {
-    let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
-    if median("delivered_pps")? <= median("offered_pps")? {
+    if variant.median("delivered_pps")? <= variant.median("offered_pps")? {
         return None;
     }
     let trials = manifest.counted(&variant.name);
@@ -146,11 +145,10 @@ fn table(manifest: &Manifest) -> Grid {
         row.push(variant.trials_count.to_string());
         row.push(main.map(|m| si(m.median)).unwrap_or_default());
         row.push(main.map(|m| format!("{} to {}", si(m.min), si(m.max))).unwrap_or_default());
-        let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
         row.extend(columns.iter().map(|(name, _, form)| {
             let text = match *name {
-                "loss_ratio" => metric::loss_text(median, form),
-                name => median(name).map(form),
+                "loss_ratio" => metric::loss_text(|name| variant.median(name), form),
+                name => variant.median(name).map(form),
             };
             text.unwrap_or_default()
         }));
@@ -185,9 +183,8 @@ fn difference(comparison: &Comparison) -> String {
 /// Offered, delivered and lost of a variant, in one line. Where most trials lost nothing, the median is 0 and the total is not:
 /// both say what they are.
 pub fn rates(variant: &VariantSummary) -> String {
-    let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
-    let rate = |name: &str| si(median(name).unwrap_or(0.0));
-    let lost = metric::loss_text(median, |ratio| percent(ratio, 2));
+    let rate = |name: &str| si(variant.median(name).unwrap_or(0.0));
+    let lost = metric::loss_text(|name| variant.median(name), |ratio| percent(ratio, 2));
     let medians = match variant.trials_count {
         1 => "1 trial".to_owned(),
         count => format!("medians of {count} trials"),

@@ -191,22 +191,20 @@ fn of_datagrams<'a>(
         ..sum
     });
     let share = sum.offered_packets as f64 / all.max(1) as f64;
-    let rate = variant
-        .metrics
-        .get("offered_pps")
-        .map(|metric| format!("{} offered", number::metric("offered_pps", metric.median * share)));
+    let rate = variant.median("offered_pps").map(|all| number::metric("offered_pps", all * share));
+    let rate = rate.map(|rate| format!("{rate} offered"));
     let lost = sum.lost_ratio().map(|lost| format!("{} lost", number::percent(lost, 1.0)));
     joined([rate.unwrap_or_default(), lost.unwrap_or_default()])
 }
 
 /// Of the only sender or the only receiver.
 fn of_the_only_one(variant: &VariantSummary, main: &str, side: PathSide) -> String {
-    let median = |name: &str| variant.metrics.get(name).map(|metric| metric.median);
-    let metric = |name: &str| median(name).map(|value| number::metric(name, value));
+    let metric = |name: &str| variant.median(name).map(|value| number::metric(name, value));
     let offered = metric("offered_pps").filter(|_| side == PathSide::Tx);
     if let Some(rate) = offered {
         return format!("{rate} offered");
     }
+    let median = |name: &str| variant.median(name);
     let lost = loss_text(median, |ratio| number::metric("loss_ratio", ratio));
     let lost = lost.filter(|_| side == PathSide::Rx).map(|lost| format!("{lost} lost"));
     joined([metric(main).unwrap_or_default(), lost.unwrap_or_default()])
