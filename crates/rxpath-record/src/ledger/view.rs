@@ -88,19 +88,12 @@ impl<'a> View<'a> {
     }
 
     fn backlog_of_device(self) -> (String, i64) {
-        let name = self.rx_link_name("rx.dropped").unwrap_or_else(|| "rx/link.rx.dropped".into());
         let refused = self.input.sender.refused_frames as i64;
-        let in_xdp = self.input.receiver.bypass.map_or(0, |bypass| bypass.socket_drops_packets);
-        let rest = self.rx_link("rx.dropped") - refused - in_xdp as i64;
-        let mut name = name;
-        for (packets, what) in
-            [(refused, "frames that the ring refused"), (in_xdp as i64, "drops of AF_XDP sockets")]
-        {
-            if packets > 0 {
-                name = format!("{name} - {what}");
-            }
-        }
-        (name, rest)
+        let in_xdp = self.input.receiver.bypass.map_or(0, |it| it.socket_drops_packets as i64);
+        let name = self.rx_link_name("rx.dropped").unwrap_or_else(|| "rx/link.rx.dropped".into());
+        let refusals = if refused > 0 { " - frames that the ring refused" } else { "" };
+        let drops = if in_xdp > 0 { " - drops of AF_XDP sockets" } else { "" };
+        (name + refusals + drops, self.rx_link("rx.dropped") - refused - in_xdp)
     }
 
     /// Packets of the device that the receiver's own XDP program took: IP does not see them.
