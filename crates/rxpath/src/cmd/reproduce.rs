@@ -208,12 +208,8 @@ impl ReproduceCommand {
 }
 
 fn text(result: &Reproduced) -> String {
-    let mut text = String::new();
-    for one in &result.experiments {
-        if let Some(problem) = &one.problem {
-            text += &format!("{}: {problem}\n", one.name);
-        }
-    }
+    let told = |one: &Experiment| Some(format!("{}: {}\n", one.name, one.problem.as_ref()?));
+    let text: String = result.experiments.iter().filter_map(told).collect();
     text + &format!(
         "expectations: {} confirmed, {} contradicted, {} undecided\nbook: {}\n",
         result.confirmed_count,

@@ -85,10 +85,10 @@ fn drive(
         if source.ends_view() {
             return Ok(Exit::Done);
         }
-        if source.is_over() && !app.over {
-            app.over = true;
-            app.message = source.last_words();
-            stale = true;
+        if !app.over
+            && let Some(words) = source.last_words()
+        {
+            (app.over, app.message, stale) = (true, Some(words), true);
         }
     }
 }

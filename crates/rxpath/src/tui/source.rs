@@ -33,11 +33,7 @@ pub trait FrameSource {
     fn ends_view(&self) -> bool {
         false
     }
-    /// No more frames will follow.
-    fn is_over(&self) -> bool {
-        false
-    }
-    /// The message for that case.
+    /// The message when no more frames will follow.
     fn last_words(&self) -> Option<String> {
         None
     }
@@ -119,6 +115,11 @@ impl Replay {
         Self { recorded, next: 0, due: Instant::now() }
     }
 
+    /// No more frames will follow.
+    pub fn is_over(&self) -> bool {
+        self.next >= self.recorded.frames.len()
+    }
+
     /// Recorded time from the previous frame to `next`.
     fn gap(&self) -> Duration {
         let at = |index: usize| self.recorded.frames.get(index).map(|frame| frame.at_unix_s);
@@ -167,12 +168,8 @@ impl FrameSource for Replay {
         self.recorded.frames.get(wanted).cloned()
     }
 
-    fn is_over(&self) -> bool {
-        self.next >= self.recorded.frames.len()
-    }
-
     fn last_words(&self) -> Option<String> {
-        Some(match &self.recorded.cut {
+        self.is_over().then(|| match &self.recorded.cut {
             None => "the recording ends here".into(),
             Some((line, why)) => format!("the recording is cut at line {line}: {why}"),
         })

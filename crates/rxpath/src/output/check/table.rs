@@ -1,7 +1,6 @@
 //! `rxpath check` as text.
 
 use rxpath_tune::check::Note;
-use rxpath_tune::unjudged::Unjudged;
 use rxpath_tune::{Finding, Goal, Report, Severity};
 
 use super::among;
@@ -23,18 +22,24 @@ pub fn render(report: &Report, goal: Option<Goal>, all: bool) -> String {
     }
     for note in &report.cautions {
         let head = paint(Paint::Yellow, Stream::Out, "caution");
-        out += &sentences(&format!("{head} {}: {}\n", place(note), note.text));
+        out += &sentences(&format!("{head} {}", noted(note)));
     }
     if !report.cautions.is_empty() {
         out.push('\n');
     }
     if all {
-        out += &section("As it should be", &report.fine);
-        out += &section("Recorded, no judgement", &report.records);
-        out += &section("Not visible to this process", &report.unseen);
-        out += &unjudged(&report.unjudged);
-        out += &suppressed(report);
-        out += &section("Does not apply here", &report.silent);
+        let unjudged = report.unjudged.iter();
+        let unjudged = unjudged.map(|one| line(&one.id, one.device.as_deref(), &one.text));
+        let suppressed = report.suppressed.iter().map(|one| {
+            let text = format!("{}, until {}", one.reason, one.until);
+            line(&one.finding.id, one.finding.device.as_deref(), &text)
+        });
+        out += &section("As it should be", report.fine.iter().map(noted));
+        out += &section("Recorded, no judgement", report.records.iter().map(noted));
+        out += &section("Not visible to this process", report.unseen.iter().map(noted));
+        out += &section("Could not be judged", unjudged);
+        out += &section("Suppressed by the configuration", suppressed);
+        out += &section("Does not apply here", report.silent.iter().map(noted));
     }
     out + &sentences(&last_line(report, goal, all))
 }
@@ -66,34 +71,21 @@ fn one(finding: &Finding) -> String {
     text + &format!("  more:     {}\n", finding.more)
 }
 
-fn place(note: &Note) -> String {
-    note.device.as_ref().map_or_else(|| note.id.clone(), |dev| format!("{} ({dev})", note.id))
+fn noted(note: &Note) -> String {
+    line(&note.id, note.device.as_deref(), &note.text)
 }
 
-fn section(title: &str, notes: &[Note]) -> String {
-    if notes.is_empty() {
-        return String::new();
+fn line(id: &str, device: Option<&str>, text: &str) -> String {
+    let device = device.map_or_else(String::new, |dev| format!(" ({dev})"));
+    format!("{id}{device}: {text}\n")
+}
+
+fn section(title: &str, lines: impl Iterator<Item = String>) -> String {
+    let lines: String = lines.map(|line| format!("  {line}")).collect();
+    if lines.is_empty() {
+        return lines;
     }
-    let lines = notes.iter().map(|note| format!("  {}: {}\n", place(note), note.text));
-    let lines = sentences(&lines.collect::<String>());
-    format!("{}\n{lines}\n", paint(Paint::Bold, Stream::Out, title))
-}
-
-fn unjudged(all: &[Unjudged]) -> String {
-    let note = |one: &Unjudged| {
-        let (id, device, text) = (one.id.clone(), one.device.clone(), one.text.clone());
-        Note { id, device, text }
-    };
-    section("Could not be judged", &all.iter().map(note).collect::<Vec<_>>())
-}
-
-fn suppressed(report: &Report) -> String {
-    let notes = report.suppressed.iter().map(|one| Note {
-        id: one.finding.id.clone(),
-        device: one.finding.device.clone(),
-        text: format!("{}, until {}", one.reason, one.until),
-    });
-    section("Suppressed by the configuration", &notes.collect::<Vec<_>>())
+    format!("{}\n{}\n", paint(Paint::Bold, Stream::Out, title), sentences(&lines))
 }
 
 fn last_line(report: &Report, goal: Option<Goal>, all: bool) -> String {
