@@ -191,8 +191,8 @@ fn of_datagrams<'a>(
         ..sum
     });
     let share = sum.offered_packets as f64 / all.max(1) as f64;
-    let rate = variant.median("offered_pps").map(|all| number::metric("offered_pps", all * share));
-    let rate = rate.map(|rate| format!("{rate} offered"));
+    let rate = variant.median("offered_pps").map(|median| median * share);
+    let rate = rate.map(|rate| format!("{} offered", number::metric("offered_pps", rate)));
     let lost = sum.lost_ratio().map(|lost| format!("{} lost", number::percent(lost, 1.0)));
     joined([rate.unwrap_or_default(), lost.unwrap_or_default()])
 }
@@ -204,8 +204,8 @@ fn of_the_only_one(variant: &VariantSummary, main: &str, side: PathSide) -> Stri
     if let Some(rate) = offered {
         return format!("{rate} offered");
     }
-    let median = |name: &str| variant.median(name);
-    let lost = loss_text(median, |ratio| number::metric("loss_ratio", ratio));
+    let shown = |ratio| number::metric("loss_ratio", ratio);
+    let lost = loss_text(|name| variant.median(name), shown);
     let lost = lost.filter(|_| side == PathSide::Rx).map(|lost| format!("{lost} lost"));
     joined([metric(main).unwrap_or_default(), lost.unwrap_or_default()])
 }
