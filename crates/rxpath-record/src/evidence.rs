@@ -343,7 +343,7 @@ pub struct SocketUse {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub readers: Option<Vec<i32>>,
     /// Threads that waited for it when the window ended, of a socket of a group that got nothing; none where nobody did. Absent
-    /// where this was not asked, or not answered: it needs `CAP_SYS_PTRACE`.
+    /// where this was not asked, or not answered: it needs `CAP_SYS_PTRACE`, and no owner in `poll`, `select` or io_uring.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub waiters: Option<Vec<i32>>,
     /// Local address and port, on a watched host.

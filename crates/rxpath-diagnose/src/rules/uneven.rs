@@ -8,7 +8,7 @@ use crate::reader::{OtherReaders, OverloadedSocket};
 use crate::rules::prelude::*;
 
 /// More flows help only where each socket is read.
-const ASK: &str = "find out whether a thread reads each socket of the group: `rxpath diagnose` as root names the threads that wait for one; what comes to a socket that no thread reads is lost";
+const ASK: &str = "find out whether a thread reads each socket of the group: `rxpath diagnose` as root names the threads that wait for one by a read or epoll; what comes to a socket that no thread reads is lost";
 
 pub fn claim(view: &View, overloaded: OverloadedSocket) -> Claim {
     let OverloadedSocket { index, share, others } = overloaded;
