@@ -61,7 +61,7 @@ metrics! {
     BUDGET = Gauge "rxpath_agent_budget_ratio" [], "CPU time that this program may take with its BPF programs, in CPUs: 0.01 is a hundredth of one CPU";
     COST = Gauge "rxpath_agent_cost_ratio" [], "CPU time that it took in the last five minutes, in CPUs";
     SHED = Gauge "rxpath_agent_shed" ["what"], "1 for what it leaves out now to keep the budget";
-    DEEP_LOOKS = Counter "rxpath_agent_deep_looks_total" ["result"], "losses above the thresholds of the rules that got a deep look of three seconds (made), or none: the loss was over before the budget had room (budget), the lists of sockets cost too much or the look failed (failed)";
+    DEEP_LOOKS = Counter "rxpath_agent_deep_looks_total" ["result"], "losses above the thresholds of the rules that got a deep look (made), or none: the loss was over before the budget had room (budget), the lists of sockets cost too much or the look failed (failed). A deep look is a diagnosis of three seconds that samples sockets and threads more closely than a window does";
     AGENT_MEMORY = Gauge "rxpath_agent_memory_bytes" ["kind"], "memory of this program: rss, and the maps of its BPF programs (bpf_maps), those of deep looks as large as at the end of the last one";
     STARTED = Gauge "rxpath_agent_start_time_seconds" [], "Unix time when this program began to count; all counters were 0 then";
     COLLECT_ERRORS = Counter "rxpath_collect_errors_total" ["source"], "pages that could not be written (textfile), connections that ended without an answer and requests that are not HTTP (http); windows in which a reader failed that had worked before: counters (files in /proc/net, energy), devices, sockets, queues, tasks, probes";
