@@ -408,7 +408,8 @@ mod tests {
 
     proptest! {
         /// The budget is a bar: over any five minutes after the first ten minutes the cost is no more than that and one
-        /// shortest window, which is one turn and one reading. A flood that makes turns dearer or cheaper changes nothing.
+        /// shortest window, which is one reading and one turn of each group. The host here has one group, the exporter two. A
+        /// flood that makes turns dearer or cheaper changes nothing.
         #[test]
         fn what_the_cheapest_level_can_keep_is_kept(
             budget in 0.001f64..0.1, threads in 0.0f64..0.9, turn_log in -4.0f64..0.6, latency in 0.0f64..4.0,
