@@ -237,13 +237,18 @@ pub fn cpu_use<'a>(view: &View, cpu: impl Into<CpuAt<'a>>) -> Option<EvidenceLin
         share(usage.system_ratio),
         share(usage.user_ratio),
     );
+    let mut source = at.stat();
     // Tracepoints were watched on the receiver's machine alone.
     let here = Some(at.cpu).filter(|_| at.host.is_empty());
-    let Some(probed) = here.and_then(|cpu| view.probed_cpu(cpu)) else {
-        return Some(line(text, at.stat()));
-    };
-    text += &format!("; measured: network softirqs {}", share(probed.net_softirq_ratio));
-    Some(line(text, format!("{}, irq:softirq_entry and softirq_exit", at.stat())))
+    if let Some(threads) = here.and_then(|cpu| view.napi_threads_ratio(cpu)) {
+        text += &format!("; measured: NAPI threads {}", percent(threads));
+        source += ", sched:sched_switch";
+    }
+    if let Some(probed) = here.and_then(|cpu| view.probed_cpu(cpu)) {
+        text += &format!("; measured: network softirqs {}", share(probed.net_softirq_ratio));
+        source += ", irq:softirq_entry and softirq_exit";
+    }
+    Some(line(text, source))
 }
 
 /// How busy `cpu` was, with what, and its other users.

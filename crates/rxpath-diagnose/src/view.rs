@@ -305,9 +305,16 @@ impl<'a> View<'a> {
         let mut own = self.softirq_ratio(cpu)? + sound_ratio(usage.irq_ratio);
         if matches!(self.raw.softirq, SoftirqPlace::NapiThread { .. }) {
             // A NAPI thread polls in process context; what is not under local_bh_disable counts as system.
-            own += sound_ratio(usage.system_ratio);
+            let system = || sound_ratio(usage.system_ratio);
+            own += self.napi_threads_ratio(cpu).unwrap_or_else(system);
         }
         Some(own)
+    }
+
+    /// Share of one CPU that NAPI threads took, where it was measured.
+    pub fn napi_threads_ratio(&self, cpu: u32) -> Option<f64> {
+        let mut rows = self.raw.spread.iter().flat_map(|spread| &spread.packets);
+        rows.find(|row| row.cpu == cpu)?.napi_threads_ratio.map(sound_ratio)
     }
 
     /// Packets per second that reached one CPU's softirq or were dropped at its backlog.

@@ -314,8 +314,8 @@ impl LiveWatcher {
             // Walking the groups of all readers costs too much for each frame.
             groups: &live::ReaderGroups::default(),
         });
-        if let (Ok(seen), Some(spread)) = (window.seen, &mut evidence.spread) {
-            seen.add_one_flow(&mut spread.packets);
+        if let Ok(seen) = window.seen {
+            seen.add_to(&mut evidence);
         }
         // In addition to the counters: the tracepoint's sample is of other moments.
         evidence.any_protocol.extend(reasoned::claims(window, &evidence));

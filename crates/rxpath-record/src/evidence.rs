@@ -153,6 +153,10 @@ pub struct CpuPackets {
     /// were sampled, or none. **Source** `skb->hash` at `net:netif_receive_skb`, in 64 buckets: two flows may share one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub one_flow_ratio: Option<f64>,
+    /// Share of the time that threads of NAPIs ran on it, on a watched host where they do the receive work; `None` = not
+    /// measured. **Source** `sched:sched_switch`, less the softirqs and interrupts within.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub napi_threads_ratio: Option<f64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the shape of skip_serializing_if")]

@@ -160,7 +160,10 @@ fn cpus(view: &View) -> Option<EvidenceGap> {
         (format!("CPU time of CPU {cpu}"), "/proc/stat")
     } else if view.softirq_cpus.is_empty() {
         ("the CPU on which the receive softirq ran".into(), "/proc/softirqs")
-    } else if view.raw.watched && matches!(view.raw.softirq, SoftirqPlace::NapiThread { .. }) {
+    } else if view.raw.watched
+        && matches!(view.raw.softirq, SoftirqPlace::NapiThread { .. })
+        && view.softirq_cpus.iter().any(|cpu| view.napi_threads_ratio(*cpu).is_none())
+    {
         // In a lab nothing else runs there.
         let text = "the NAPI thread's part of its CPU's system time".into();
         return Some(support(Part::Cpus, text, "/proc/stat"));

@@ -206,6 +206,7 @@ fn spread() -> impl Strategy<Value = CpuDistribution> {
                 dropped_packets: packets % 7,
                 squeezed_count: packets % 5,
                 one_flow_ratio,
+                napi_threads_ratio: one_flow_ratio,
             })
             .collect()
     });

@@ -137,6 +137,16 @@ fn a_napi_thread_fills_its_cpu_with_system_time_of_which_it_may_not_have_all() {
     let verdict = diagnose(&e);
     assert_eq!((verdict.stage, verdict.confidence), (Stage::Softirq, Confidence::Fair));
     assert!(text(&verdict).contains("missing: the NAPI thread's part"), "{}", text(&verdict));
+    // Their own time is known: theirs is nearly all, or something else's.
+    let mut measured = |napi_threads_ratio: f64| {
+        let row = CpuPackets { napi_threads_ratio: Some(napi_threads_ratio), ..packets(1, 100, 0) };
+        e.spread.as_mut().unwrap().packets = vec![packets(0, 100, 0), row];
+        diagnose(&e)
+    };
+    let verdict = measured(0.95);
+    assert_eq!((verdict.stage, verdict.confidence), (Stage::Softirq, Confidence::Strong));
+    assert!(text(&verdict).contains("measured: NAPI threads 95 %"), "{}", text(&verdict));
+    assert_eq!(measured(0.1).stage, Stage::Ring);
     e.softirq = SoftirqPlace::Napi { cpus: vec![1] };
     assert_eq!(diagnose(&e).stage, Stage::Ring, "something else fills that CPU");
 }

@@ -8,7 +8,7 @@ use rxpath_bpf::steal::Steal;
 use rxpath_core::IntoMap;
 use rxpath_core::measured::NapiPolls;
 use rxpath_host::HostError;
-use rxpath_record::evidence::CpuPackets;
+use rxpath_record::evidence::{SoftirqPlace, WindowEvidence};
 use rxpath_record::watch::{LatencyRow, ProbeDutyCycle, ProbeShare};
 
 /// A window, or the time of it that was counted.
@@ -63,11 +63,21 @@ impl Seen {
         ["net_rx", "net_tx"].into_iter().zip(seconds).into_map()
     }
 
-    /// What is known of the flows of these CPUs.
-    pub fn add_one_flow(&self, cpus: &mut [CpuPackets]) {
-        for row in cpus {
+    /// What is known of each CPU's flows, and of its NAPI threads where the softirqs are these.
+    pub fn add_to(&self, evidence: &mut WindowEvidence) {
+        let in_threads = matches!(evidence.softirq, SoftirqPlace::NapiThread { .. });
+        for row in evidence.spread.iter_mut().flat_map(|spread| &mut spread.packets) {
             row.one_flow_ratio = self.one_flow.get(&row.cpu).copied();
+            row.napi_threads_ratio = self.napi_threads_ratio(row.cpu).filter(|_| in_threads);
         }
+    }
+
+    /// The share of this CPU that NAPI threads took. An earlier window's would be compared with this window's losses.
+    fn napi_threads_ratio(&self, cpu: u32) -> Option<f64> {
+        let is_old = |it: &ProbeDutyCycle| it.what == ProbeDutyCycle::PROBES[0] && it.age_s > 0.0;
+        let counted = self.net_rx.contains_key(&cpu) && !self.sampled.iter().any(is_old);
+        let ran_ns = self.napi_threads.get(&cpu).copied().unwrap_or(0);
+        counted.then(|| ran_ns as f64 / 1e9 / self.per_s())
     }
 
     /// A copy for the frame. After a failed reading the samples are dropped: they are those of an earlier window, to which they
@@ -85,6 +95,7 @@ impl Seen {
 mod tests {
     use rxpath_bpf::ProbeCost;
     use rxpath_bpf::account::calibrate::IrqCalibration;
+    use rxpath_record::evidence::{CpuDistribution, CpuPackets};
 
     use super::*;
 
@@ -107,9 +118,40 @@ mod tests {
     #[test]
     fn the_share_of_one_flow_is_that_of_the_same_cpu() {
         let seen = Seen { one_flow: [(1, 0.98)].into(), ..Seen::default() };
-        let mut cpus = [0, 1].map(|cpu| CpuPackets { cpu, ..CpuPackets::default() });
-        seen.add_one_flow(&mut cpus);
-        assert_eq!(cpus.map(|row| row.one_flow_ratio), [None, Some(0.98)]);
+        let rows = rows_with(&seen, SoftirqPlace::SenderCall);
+        assert_eq!(rows.map(|row| row.one_flow_ratio), [None, Some(0.98), None]);
+    }
+
+    /// What the evidence of a host with three CPUs has of them then.
+    fn rows_with(seen: &Seen, softirq: SoftirqPlace) -> [CpuPackets; 3] {
+        let cpus = [0, 1, 2].map(|cpu| CpuPackets { cpu, ..CpuPackets::default() });
+        let packets = cpus.to_vec();
+        let spread = Some(CpuDistribution { packets, ..CpuDistribution::default() });
+        let mut evidence = WindowEvidence { softirq, spread, ..WindowEvidence::default() };
+        seen.add_to(&mut evidence);
+        evidence.spread.unwrap().packets.try_into().unwrap()
+    }
+
+    #[test]
+    fn napi_threads_have_their_share_of_each_cpu_that_was_counted_in_this_window() {
+        let mut seen = Seen {
+            counted_s: 0.5,
+            // The third CPU came online since.
+            net_rx: [(0, (0, 0)), (1, (0, 0))].into(),
+            napi_threads: [(1, 400_000_000)].into(),
+            ..Seen::default()
+        };
+        let ratios =
+            |seen: &Seen, softirq| rows_with(seen, softirq).map(|it| it.napi_threads_ratio);
+        let threads = || SoftirqPlace::NapiThread { cpus: vec![1] };
+        assert_eq!(ratios(&seen, threads()), [Some(0.0), Some(0.8), None]);
+        assert_eq!(ratios(&seen, SoftirqPlace::Napi { cpus: vec![1] }), [None; 3]);
+        let what = ProbeDutyCycle::PROBES[0].to_owned();
+        seen.sampled = vec![ProbeDutyCycle { what, ratio: 0.1, counted_s: 0.5, age_s: 0.0 }];
+        assert_eq!(ratios(&seen, threads()), [Some(0.0), Some(0.8), None]);
+        // The sample of an earlier window.
+        seen.sampled[0].age_s = 2.0;
+        assert_eq!(ratios(&seen, threads()), [None; 3]);
     }
 
     #[test]
