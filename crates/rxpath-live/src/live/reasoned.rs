@@ -65,7 +65,9 @@ fn of_function(function: &str) -> Meaning {
     if is_netfilters(function) {
         Meaning::Counted
     } else if function.starts_with("veth_xmit") {
-        // The other end found this one's ring full, and counts it there (drivers/net/veth.c `veth_xmit`).
+        // The other end found this one's ring full, and counts it there (drivers/net/veth.c `veth_xmit`, Linux 6.18). A packet
+        // that is sent while the pair is being deleted has no reason either, and counts as such a loss. For a peer that is down
+        // `__dev_forward_skb` drops.
         Meaning::At(Place::Ring)
     } else if has(&["destruct"]) {
         // What lay in a socket that was closed (net/ipv4/udp.c `udp_destruct_common`).
@@ -291,6 +293,8 @@ mod tests {
         }
         for function in [
             "dev_hard_start_xmit+0x1",
+            // The other end of a veth is down.
+            "__dev_forward_skb+0x1",
             "ip_defrag+0x2",
             "unix_release_sock+0x1",
             "udp_destruct_common+0x1",
