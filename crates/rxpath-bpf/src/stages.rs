@@ -243,12 +243,6 @@ impl Stages {
         Ok(rows.iter().map(|(key, value)| ports::row(key, value)).collect())
     }
 
-    /// Packets that were looked at, of each CPU by their hash, since the start.
-    pub fn hashed(&self) -> Result<Vec<HashedPackets>, HostError> {
-        let of = |cpu: &u32| Ok(hashed::row(*cpu, &self.loaded.value("cpus", *cpu)?));
-        self.cpus.iter().map(of).collect()
-    }
-
     fn take(&mut self, step: TurnStep) {
         if self.stopped.is_none()
             && let Err(error) = self.turn(step)
@@ -304,13 +298,15 @@ impl Stages {
         ProbeCost { map_bytes: self.map_bytes(), ..cost.scaled(factor) }
     }
 
-    /// Both stages since the start, all CPUs together.
-    pub fn read(&self) -> Result<Vec<StageTimes>, HostError> {
+    /// Both stages since the start, all CPUs together, and the packets that were looked at, of each CPU by their hash.
+    pub fn read(&self) -> Result<(Vec<StageTimes>, Vec<HashedPackets>), HostError> {
         let names = [StageName::ReceiveToSocket, StageName::SocketToRead];
         let mut stages = names.map(|stage| StageTimes { stage, ..StageTimes::default() });
-        let mut sums = [0u64; 2];
+        let (mut sums, mut packets) = ([0u64; 2], Vec::new());
         for cpu in &self.cpus {
-            add_row(&mut stages, &mut sums, &self.loaded.value("cpus", *cpu)?);
+            let row = self.loaded.value("cpus", *cpu)?;
+            add_row(&mut stages, &mut sums, &row);
+            packets.push(hashed::row(*cpu, &row));
         }
         for (stage, sum) in stages.iter_mut().zip(sums) {
             stage.mean_ns = sum as f64 / stage.latencies_count.max(1) as f64;
@@ -330,7 +326,7 @@ impl Stages {
         for stage in &mut stages {
             stage.outliers.sort_few_by_key(|outlier| std::cmp::Reverse(outlier.latency_ns));
         }
-        Ok(stages.into())
+        Ok((stages.into(), packets))
     }
 }
 

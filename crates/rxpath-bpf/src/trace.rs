@@ -252,7 +252,7 @@ impl TraceProbes {
             .collect();
         let drops = running(self.drops.as_ref()).map(Drops::read).transpose()?.unwrap_or_default();
         let stages =
-            running(self.stages.as_ref()).map(Stages::read).transpose()?.unwrap_or_default();
+            running(self.stages.as_ref()).map(Stages::read).transpose()?.unwrap_or_default().0;
         let waited = match self.queues.as_mut().map(|asked| asked.as_mut().map(SocketQueues::read))
         {
             Some(Ok(Ok(waited))) => waited,

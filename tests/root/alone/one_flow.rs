@@ -25,7 +25,7 @@ fn one_flow_fills_one_bucket_and_many_flows_fill_most() {
     };
     let (one, many) = (bound(1), bound(MANY));
     let stages = Stages::start(&Filter::default(), Pace::Every).unwrap();
-    let of_cpu = || stages.hashed().unwrap().into_iter().find(|row| row.cpu == 0).unwrap();
+    let of_cpu = || stages.read().unwrap().1.into_iter().find(|row| row.cpu == 0).unwrap();
     let send = |from: &[UdpSocket]| {
         for socket in from {
             socket.send_to(&[7; 32], (RX_IP, PORT)).unwrap();

@@ -96,7 +96,7 @@ impl Tracing {
         let before = own_cpu();
         let window = open.begun.elapsed();
         let stages = self.stages.as_ref().ok().map(Stages::read).transpose()?;
-        let mut stages = stages.unwrap_or_default();
+        let (mut stages, _) = stages.unwrap_or_default();
         for stage in &mut stages {
             stage.outliers.truncate(OUTLIERS);
         }

@@ -382,7 +382,8 @@ impl Probes {
         let (latency, one_flow) = match self.stages.as_ref().filter(|_| !self.without_latency) {
             Some(probe) => {
                 self.ports.read(probe)?;
-                (self.latency.read(probe)?, self.one_flow.read(probe)?)
+                let (stages, packets) = probe.read()?;
+                (self.latency.since(stages), self.one_flow.since(packets))
             }
             None => (Vec::new(), BTreeMap::new()),
         };

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_bpf::stages::Stages;
 use rxpath_core::measured::{Outlier, StageName, StageTimes};
-use rxpath_host::HostError;
 use rxpath_host::read::identity::network_namespace;
 use rxpath_record::watch::{LatencyRow, StageLatency};
 
@@ -36,8 +34,7 @@ impl Latency {
     }
 
     /// What was measured since the last reading.
-    pub(super) fn read(&mut self, probe: &Stages) -> Result<Vec<LatencyRow>, HostError> {
-        let now = probe.read()?;
+    pub(super) fn since(&mut self, now: Vec<StageTimes>) -> Vec<LatencyRow> {
         let sum_s = |stage: &StageTimes| stage.mean_ns * stage.latencies_count as f64 / 1e9;
         let mut rows = Vec::new();
         for stage in &now {
@@ -53,7 +50,7 @@ impl Latency {
         }
         self.older_ns = last_ns(&self.before);
         self.before = now;
-        Ok(rows)
+        rows
     }
 }
 

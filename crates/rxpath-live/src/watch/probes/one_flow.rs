@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_bpf::stages::Stages;
 use rxpath_bpf::stages::hashed::HashedPackets;
 use rxpath_core::IntoMap;
-use rxpath_host::HostError;
 
 /// The last reading.
 #[derive(Debug, Default)]
@@ -15,11 +13,7 @@ pub(super) struct OneFlow {
 
 impl OneFlow {
     /// The share of the largest flow in the packets of each CPU since the last reading; none of a CPU with few packets.
-    pub(super) fn read(&mut self, probe: &Stages) -> Result<BTreeMap<u32, f64>, HostError> {
-        Ok(self.since(probe.hashed()?))
-    }
-
-    fn since(&mut self, now: Vec<HashedPackets>) -> BTreeMap<u32, f64> {
+    pub(super) fn since(&mut self, now: Vec<HashedPackets>) -> BTreeMap<u32, f64> {
         let before = &self.before;
         let share = |now: &HashedPackets| {
             Some((now.cpu, now.since(before.get(&now.cpu)).one_flow_ratio()?))
