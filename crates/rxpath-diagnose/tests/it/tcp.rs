@@ -149,6 +149,26 @@ fn an_accept_queue_is_named_from_the_first_sample_in_which_it_was_full() {
 }
 
 #[test]
+fn a_full_accept_queue_drops_and_a_full_syn_queue_drops_only_without_cookies() {
+    let (all, overflows) = (("TcpExt.ListenDrops", 50), ("TcpExt.ListenOverflows", 50));
+    let (syn, cookies) = (("TcpExt.TCPReqQFullDrop", 50), ("TcpExt.TCPReqQFullDoCookies", 50));
+    for (counters, says, first) in [
+        // Cookies keep no accept queue from dropping.
+        (vec![all, overflows, cookies], "its accept queue was full", "accept faster"),
+        (vec![all, syn], "its SYN queue was full, without SYN cookies", "SYN cookies"),
+        (vec![all], "its accept queue was not full", "a longer queue"),
+    ] {
+        let verdict = diagnose(&with(&counters));
+        assert_eq!(verdict.stage, Stage::AcceptQueue, "{counters:?}");
+        assert!(verdict.sentence.contains(says), "{}", verdict.sentence);
+        assert!(verdict.remedies[0].starts_with(first), "{:?}", verdict.remedies);
+    }
+    let answered = diagnose(&with(&[cookies]));
+    assert_eq!((answered.stage, answered.confidence), (Stage::AcceptQueue, Confidence::Weak));
+    assert!(answered.sentence.contains("none was dropped: a SYN queue"), "{}", answered.sentence);
+}
+
+#[test]
 fn a_program_that_does_not_read_is_named_when_its_queue_stays_full() {
     let verdict = diagnose(&unread(0.97, 1, 10));
     assert_eq!((verdict.stage, verdict.confidence), (Stage::TcpReader, Confidence::Strong));

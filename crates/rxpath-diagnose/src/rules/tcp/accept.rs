@@ -1,4 +1,7 @@
 //! Connections are made faster than they are accepted, or their handshakes find no room.
+//!
+//! A full accept queue drops SYNs and the last segments of handshakes, with SYN cookies too. A full SYN queue drops SYNs only
+//! without cookies (net/ipv4/tcp_input.c `tcp_conn_request`, tcp_ipv4.c `tcp_v4_syn_recv_sock`).
 
 use rxpath_record::evidence::{Listener, TcpUse};
 
@@ -6,18 +9,22 @@ use super::{confidence, noteworthy};
 use crate::lines::tcp::{LISTEN_DROPS, LISTEN_OVERFLOWS, at, counters, moved, sum};
 use crate::rules::prelude::*;
 
-/// Queues of handshakes that were full, with and without a drop.
+/// A full SYN queue dropped a SYN: there were no cookies.
+const SYN_DROPS: &str = "TcpExt.TCPReqQFullDrop";
+/// Queues that were full, with and without a drop.
 const LISTENING: [&str; 5] = [
     LISTEN_DROPS,
     LISTEN_OVERFLOWS,
-    "TcpExt.TCPReqQFullDrop",
+    SYN_DROPS,
     "TcpExt.TCPReqQFullDoCookies",
     "TcpExt.SyncookiesSent",
 ];
-/// Those that are no drops.
+/// Those that are no drops. With `net.ipv4.tcp_syncookies` 2 each SYN gets a cookie.
 const COOKIES: [&str; 2] = ["TcpExt.TCPReqQFullDoCookies", "TcpExt.SyncookiesSent"];
-const LONGER: &str = "a longer queue: the backlog of listen(2) in the service's configuration, which net.core.somaxconn caps; handshakes that are not finished have net.ipv4.tcp_max_syn_backlog";
+const LONGER: &str = "a longer queue: the backlog of listen(2) in the service's configuration, which net.core.somaxconn caps; it is the length of the accept queue and of the SYN queue, and net.ipv4.tcp_max_syn_backlog counts only without SYN cookies";
 const FASTER: &str = "accept faster: the accepting thread waits or is full; more of them, each with a SO_REUSEPORT listener, share the connections";
+const WITH_COOKIES: &str =
+    "SYN cookies (net.ipv4.tcp_syncookies 1): a full SYN queue then drops no connection request";
 
 /// The listener that dropped most.
 fn worst(tcp: &TcpUse) -> Option<&Listener> {
@@ -58,10 +65,14 @@ pub fn judge(view: &View) -> Option<Claim> {
     let overflows = moved(tcp, LISTEN_OVERFLOWS) > 0;
     let sure = confidence(lost, overflows);
     let at = worst(tcp).map_or_else(|| "a listener".into(), named);
-    let what = if overflows {
-        "more connections are made than are accepted: its accept queue was full"
+    let (what, first) = if overflows {
+        ("more connections are made than are accepted: its accept queue was full", Some(FASTER))
+    } else if moved(tcp, SYN_DROPS) > 0 {
+        ("its SYN queue was full, without SYN cookies", Some(WITH_COOKIES))
     } else {
-        "not because its accept queue was full: the queue of handshakes was, or a connection could not be made"
+        // Near tcp_max_syn_backlog only `ListenDrops` counts.
+        let what = "its accept queue was not full: a connection could not be made, or open handshakes came near net.ipv4.tcp_max_syn_backlog without SYN cookies";
+        (what, None)
     };
     let sentence = format!(
         "TCP: {at} dropped {} connection requests or finished handshakes; {what}",
@@ -72,7 +83,7 @@ pub fn judge(view: &View) -> Option<Claim> {
             .losing(noteworthy(lost))
             .because(counters(tcp, &LISTENING))
             .because(queues(tcp))
-            .remedy(FASTER)
+            .remedies(first)
             .remedy(LONGER)
             .next(format!("TCP: {} connection requests dropped at listeners", count(lost))),
     )
@@ -91,10 +102,11 @@ fn lossless(tcp: &TcpUse) -> Option<Claim> {
         return Some(claim(sentence).remedy(FASTER).remedy(LONGER).next(next));
     }
     (sum(tcp, &LISTENING) > 0).then(|| {
-        let answered = sum(tcp, &COOKIES) > 0;
-        let how = if answered { "they were answered with SYN cookies, and none was dropped" } else { "no listener counted a drop" };
-        claim(format!("TCP: a queue of handshakes was full; {how}")).remedy(
-            "a longer queue of handshakes: net.ipv4.tcp_max_syn_backlog and the backlog of listen(2)",
-        )
+        let sentence = if sum(tcp, &COOKIES) > 0 {
+            "TCP: handshakes were answered with SYN cookies, and none was dropped: a SYN queue was full, or net.ipv4.tcp_syncookies is 2"
+        } else {
+            "TCP: a SYN queue was full; no listener counted a drop"
+        };
+        claim(sentence.into()).remedy(LONGER)
     })
 }
