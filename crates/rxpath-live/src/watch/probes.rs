@@ -369,8 +369,7 @@ impl Probes {
         }
         self.seen.gaps.extend(self.missing.clone());
         if self.without_latency {
-            let why = "left out to keep the budget";
-            self.seen.gaps.insert(LATENCY_PROBE.into(), why.into());
+            self.seen.gaps.insert(LATENCY_PROBE.into(), "left out to keep the budget".into());
         }
         self.seen.cost = Some(self.cost(lost));
         Ok(())
