@@ -14,6 +14,7 @@ use std::net::IpAddr;
 
 use rxpath_core::Warning;
 use rxpath_core::measured::{CpuBreakdown, ProbeCost, TakenBy, TaskTime};
+use rxpath_core::number::grouped;
 use rxpath_host::read::cputime::user_hz;
 use rxpath_host::read::procfs::stat::Ticks;
 use schemars::JsonSchema;
@@ -232,14 +233,15 @@ fn missed(window: &Reading) -> Vec<Warning> {
     }
     let polls = sum(|cpu| cpu.lost_polls);
     if polls > 0 {
+        let text = format!("{} polls have no row: `taken_by` lacks them", grouped(polls));
         warnings.push(
-            Warning::new("polls-lost", format!("{polls} polls have no row: `taken_by` lacks them"))
+            Warning::new("polls-lost", text)
                 .because("more pairs of task and NAPI than fit in the map (16,384)"),
         );
     }
     let packets = sum(|cpu| cpu.lost_flows);
     if packets > 0 {
-        let text = format!("{packets} packets have no row: `taken_for` lacks them");
+        let text = format!("{} packets have no row: `taken_for` lacks them", grouped(packets));
         warnings.push(
             Warning::new("flows-lost", text)
                 .because("more flows at the same time than fit in the maps (12,288)"),

@@ -15,6 +15,12 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// The same of a number that may be negative: `-1,234`.
+pub fn signed(number: i64) -> String {
+    let digits = grouped(number.unsigned_abs());
+    if number < 0 { format!("-{digits}") } else { digits }
+}
+
 /// How many there are of a thing: `1 thread`, `1,200 threads`.
 pub fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(number), if number == 1 { "" } else { "s" })
@@ -61,6 +67,7 @@ mod tests {
     fn numbers_are_grouped_by_three() {
         let shown = [0, 999, 1_000, 1_234_567].map(grouped);
         assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([-1_234, 1_234].map(signed), ["-1,234", "1,234"]);
         let things = [0, 1, 1_200].map(|number| counted(number, "thread"));
         assert_eq!(things, ["0 threads", "1 thread", "1,200 threads"]);
     }

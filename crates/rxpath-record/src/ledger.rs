@@ -35,6 +35,7 @@ pub use remainder::{Balance, Balances};
 pub use segments::{OwnSegments, SegmentInput, SocketSegments, segments_between};
 pub use words::PlaceWords;
 
+use rxpath_core::number::grouped;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -210,11 +211,12 @@ impl Inexact {
 
 impl std::fmt::Display for Inexact {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (figure, least, why) = (self.figure.word(), self.least_packets, &self.why);
+        let (figure, least, why) = (self.figure.word(), grouped(self.least_packets), &self.why);
         if self.is_exact() {
             return write!(f, "{figure} is {least}: {why}");
         }
-        let most = self.most_packets.map_or_else(String::new, |most| format!(", at most {most}"));
+        let most = |most| format!(", at most {}", grouped(most));
+        let most = self.most_packets.map_or_else(String::new, most);
         write!(f, "{figure} is known within bounds only: at least {least}{most}: {why}")
     }
 }

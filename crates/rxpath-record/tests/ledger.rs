@@ -53,7 +53,7 @@ fn what_is_left_in_a_ring_is_named() {
     let case = cases().into_iter().find(|case| case.name == "ring_gso").unwrap();
     let ledger = Ledger::from_counters(&case.input(true), &case.moved());
     let said =
-        ledger.notes.iter().any(|note| note.starts_with("5120 datagrams lie between the sender"));
+        ledger.notes.iter().any(|note| note.starts_with("5,120 datagrams lie between the sender"));
     assert!(said, "{ledger:#?}");
 }
 
@@ -220,7 +220,7 @@ fn partial_batches_give_bounds_and_sequence_numbers_decide() {
     let ledger = Ledger::from_counters(&input, &case.moved());
     let [drop] = &ledger.drops[..] else { panic!("{ledger:#?}") };
     assert_eq!((drop.packets, drop.exact), (250, false));
-    assert!(ledger.notes.iter().any(|note| note.contains("at least 250 and at most 5000")));
+    assert!(ledger.notes.iter().any(|note| note.contains("at least 250 and at most 5,000")));
 
     input.receiver.sequence_lost_packets = Some(4321);
     let ledger = Ledger::from_counters(&input, &case.moved());

@@ -44,15 +44,15 @@ pub fn of(manifest: &Manifest) -> String {
     let all_packets: u64 = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum();
     if all_packets > 0 {
         if left.all_closed() {
-            let accounted = left.accounted(unit);
-            said.push(format!("All {all_packets} {unit} of all trials {accounted}."));
+            let (all, accounted) = (grouped(all_packets), left.accounted(unit));
+            said.push(format!("All {all} {unit} of all trials {accounted}."));
         }
         if left.missing_packets > 0 {
             let (lost, all) = (left.unaccounted(), grouped(all_packets));
             said.push(capitalized(&format!("{lost} of {all} {unit} are not accounted for.")));
         }
         if left.excess_packets > 0 {
-            let more = left.excess_packets;
+            let more = grouped(left.excess_packets);
             said.push(format!("{more} more {unit} arrived than were sent."));
         }
         if left.unknown > 0 {

@@ -4,6 +4,7 @@ use rxpath_bpf::Probe;
 use rxpath_bpf::drops::Drops;
 use rxpath_bpf::filter::Filter;
 use rxpath_core::Warning;
+use rxpath_core::number::grouped;
 use rxpath_host::HostError;
 use rxpath_record::ledger::DropReason;
 
@@ -35,7 +36,8 @@ pub fn read(
     });
     let lost = drops.lost()?;
     let text = format!(
-        "{lost} drops found no room in the observer's table: reasons are counted too small"
+        "{} drops found no room in the observer's table: reasons are counted too small",
+        grouped(lost)
     );
     warnings.extend((lost > 0).then(|| Warning::new("reasons-lost", text)));
     Ok(found.collect())

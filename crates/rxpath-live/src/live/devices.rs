@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::IntoMap;
+use rxpath_core::number::grouped;
 use rxpath_host::Root;
 use rxpath_host::read::netlink::NetworkLink;
 use rxpath_host::read::sysfs::device::{self, Steering};
@@ -41,7 +42,8 @@ impl Carried {
         let (names, packets) = &self.refused;
         (*packets >= REFUSED_PACKETS).then(|| {
             format!(
-                "whether anybody wanted the {packets} frames that {} refused (rx_dropped): longer than its MTU, or of a protocol that nobody here takes",
+                "whether anybody wanted the {} frames that {} refused (rx_dropped): longer than its MTU, or of a protocol that nobody here takes",
+                grouped(*packets),
                 names.join(", ")
             )
         })

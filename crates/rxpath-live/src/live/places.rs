@@ -1,6 +1,7 @@
 //! Places of loss, each with the counter that owns it: those of UDP, and those that count packets of every protocol.
 
 use rxpath_core::PathSide;
+use rxpath_core::number::grouped;
 use rxpath_record::counters::Moved;
 use rxpath_record::evidence::{AnyProtocol, ConntrackUse};
 use rxpath_record::ledger::{CrossCheck, Drop, DropReason, Place};
@@ -251,6 +252,7 @@ pub(super) fn waiting_fragments(moved: &Moved) -> Option<String> {
     let came = sum(moved, &["Ip.ReasmReqds", "Ip6.ReasmReqds"]).unwrap_or(0);
     let made = sum(moved, &MADE).unwrap_or(0);
     (came >= WAITING_FRAGMENTS && came > made.saturating_mul(FRAGMENTS)).then(|| {
+        let [came, made] = [came, made].map(grouped);
         format!("what became of {came} fragments: {made} packets were made whole, the others wait for their rest")
     })
 }

@@ -82,7 +82,7 @@ impl Sent {
             most_packets: (self.has_no_wire && most > 0).then(|| self.arrived + most * MOST),
             why: format!(
                 "the sender is a foreign program that sent aggregates: {} datagrams arrived, and {why}",
-                self.arrived
+                grouped(self.arrived)
             ),
         })
     }
@@ -189,8 +189,11 @@ fn read_whole(view: View<'_>) -> (u64, Option<Inexact>) {
         least_packets: read.unsigned_abs(),
         most_packets: Some(most.max(read).unsigned_abs()),
         why: format!(
-            "the receiver is a foreign program that reads aggregates (UDP_GRO): {read} of {at_ip} were read, which were \
-             {arrived} datagrams together"
+            "the receiver is a foreign program that reads aggregates (UDP_GRO): {} of {} were read, which were \
+             {} datagrams together",
+            signed(read),
+            signed(at_ip),
+            signed(arrived)
         ),
     };
     (read.unsigned_abs(), Some(bounds))

@@ -98,6 +98,7 @@ fn within(gap: i64, is_bounded: bool) -> String {
     } else {
         "whether all are accounted for is not known"
     };
+    let gap = signed(gap);
     format!("{gap} datagrams lie within the bounds of what the places lost: {whether}")
 }
 
@@ -123,8 +124,10 @@ fn contradictions(terms: &mut [Term], base: i64, notes: &mut Vec<String>) {
         }
         let witness = term.witness.unwrap_or(0);
         notes.push(format!(
-            "{} is {}, and what can cause it says {witness}",
-            term.counter, term.datagrams
+            "{} is {}, and what can cause it says {}",
+            term.counter,
+            signed(term.datagrams),
+            signed(witness)
         ));
         if closes {
             term.datagrams = witness;
@@ -142,7 +145,7 @@ fn routing_unwatched(view: View<'_>, terms: &[Term]) -> Option<String> {
     Some(format!(
         "packets that came to IP and were dropped by no rule: {}; routing refuses a martian source, or a group that nobody joined, \
          without a counter; with --observe drops the kernel's reasons tell",
-        term.vanished - term.witness.unwrap_or(0)
+        signed(term.vanished - term.witness.unwrap_or(0))
     ))
 }
 
@@ -150,13 +153,16 @@ fn disagreements(term: &Term, notes: &mut Vec<String>) {
     if term.datagrams < 0 && term.witness.is_none() {
         notes.push(format!(
             "{} is {}: its counters contradict each other",
-            term.counter, term.datagrams
+            term.counter,
+            signed(term.datagrams)
         ));
     }
     for check in term.checks.iter().filter(|check| !check.agrees) {
         let note = format!(
             "{} moved by {}, which does not agree with {}",
-            check.counter, check.packets, term.counter
+            check.counter,
+            grouped(check.packets),
+            term.counter
         );
         if !notes.contains(&note) {
             notes.push(note);

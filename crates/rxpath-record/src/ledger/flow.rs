@@ -86,9 +86,11 @@ fn to_device(view: View<'_>, units: &Units) -> Option<String> {
     let [least, most] = gap_to_device(view, units)?;
     let gap = match most {
         0 => return None,
-        most if least == most => format!("{least} datagrams lie"),
-        most if least > 0 || most < 0 => format!("{least} to {most} datagrams lie"),
-        most => format!("up to {most} datagrams may lie"),
+        most if least == most => format!("{} datagrams lie", signed(least)),
+        most if least > 0 || most < 0 => {
+            format!("{} to {} datagrams lie", signed(least), signed(most))
+        }
+        most => format!("up to {} datagrams may lie", signed(most)),
     };
     let ring = if most > 0 && view.link() == Link::VethNapi {
         "; a NAPI veth counts a packet when its poll takes it, so they may still wait in its ring"
@@ -106,7 +108,8 @@ fn with_others(view: View<'_>) -> &'static str {
 fn over_the_link(view: View<'_>) -> Option<String> {
     let (tx, rx) = (view.tx_link_name("tx.packets")?, view.rx_link_name("rx.packets")?);
     let gap = view.get(&tx) - view.get(&rx);
-    (gap != 0).then(|| format!("{gap} packets lie between {tx} and {rx}{}", with_others(view)))
+    let lie = || format!("{} packets lie between {tx} and {rx}{}", signed(gap), with_others(view));
+    (gap != 0).then(lie)
 }
 
 fn through_udp(view: View<'_>, units: &Units) -> Option<String> {
@@ -124,8 +127,9 @@ fn through_udp(view: View<'_>, units: &Units) -> Option<String> {
         + view.input.receiver.bypass.map_or(0, |bypass| bypass.socket_drops_packets as i64)
         - view.taken_in_xdp();
     let gap = entered - left;
+    let others = with_others(view);
     (gap != 0)
-        .then(|| format!("{gap} datagrams lie between {name} and the reader{}", with_others(view)))
+        .then(|| format!("{} datagrams lie between {name} and the reader{others}", signed(gap)))
 }
 
 #[cfg(test)]

@@ -89,7 +89,8 @@ pub(super) fn offered(view: View<'_>) -> Option<Inexact> {
             least_packets: whole + fragments.made.max(0).unsigned_abs(),
             most_packets: Some(sender.offered_packets),
             why: format!(
-                "the sender's frames are counted, and {pieces} of them at least were fragments that it made itself"
+                "the sender's frames are counted, and {} of them at least were fragments that it made itself",
+                grouped(pieces)
             ),
         }
     })
@@ -136,7 +137,8 @@ pub(super) fn in_datagrams(view: View<'_>, terms: &mut Vec<Term>, notes: &mut Ve
     if whole < 0 {
         notes.push(format!(
             "{} of {} datagrams that the sender cut became whole: these counters contradict each other",
-            fragments.made, fragments.cut
+            signed(fragments.made),
+            signed(fragments.cut)
         ));
     }
     let mut left = whole.max(0);
@@ -150,8 +152,10 @@ pub(super) fn in_datagrams(view: View<'_>, terms: &mut Vec<Term>, notes: &mut Ve
         let caused = term.witness.map_or(lost, |witness| witness.clamp(0, lost));
         if caused != lost {
             notes.push(format!(
-                "{} is {lost} fragments, and what can cause it says {caused}",
-                term.counter
+                "{} is {} fragments, and what can cause it says {}",
+                term.counter,
+                signed(lost),
+                signed(caused)
             ));
         }
         let share = lost.min(left);
@@ -191,8 +195,11 @@ fn ends(view: View<'_>) -> String {
 fn bounded(term: &mut Term, datagrams: i64, most: i64) {
     let pieces = term.credited();
     term.bound = Some(format!(
-        "{}: {pieces} fragments, of at most {most} datagrams: {datagrams} is shown",
-        term.counter
+        "{}: {} fragments, of at most {} datagrams: {} is shown",
+        term.counter,
+        signed(pieces),
+        signed(most),
+        signed(datagrams)
     ));
     term.datagrams = datagrams;
     term.most = Some(most);
@@ -214,8 +221,9 @@ fn reassembly(view: View<'_>, fragments: &Fragments, left: i64, others: bool) ->
         term.exact = false;
         term.most = Some(fragments.never_whole());
         term.bound = Some(format!(
-            "{} datagrams never became whole; {left} of them or more lost no fragment at another place",
-            fragments.never_whole()
+            "{} datagrams never became whole; {} of them or more lost no fragment at another place",
+            signed(fragments.never_whole()),
+            signed(left)
         ));
     }
     let failed = view.ip_name(PathSide::Rx, "ReasmFails");
@@ -235,9 +243,9 @@ fn unknown_ends(view: View<'_>, fragments: &Fragments) -> String {
     format!(
         "{} fragments came and {} datagrams were made of them; the sender's IP did not cut them, so that how many datagrams \
          they were is not known ({} counts {}, fragments without room and time-outs together)",
-        fragments.came,
-        fragments.made,
+        signed(fragments.came),
+        signed(fragments.made),
         view.ip_name(PathSide::Rx, "ReasmFails"),
-        fragments.failed
+        signed(fragments.failed)
     )
 }

@@ -10,7 +10,7 @@
 //!
 //! What is shown of places beyond their lower bounds makes the sum close by itself. So the remainder is then no number.
 
-use rxpath_core::number::grouped;
+use rxpath_core::number::{grouped, signed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -243,7 +243,8 @@ fn divide(open: &mut [&mut Term], mut more: i64, few: i64) -> Option<String> {
             let may_have = open.iter().filter(|term| all_room(term) > 0);
             let may_have: Vec<&str> = may_have.map(|term| term.place.words().noun).collect();
             return Some(format!(
-                "{more} datagrams were lost at {}: the counters there also count packets of other programs",
+                "{} datagrams were lost at {}: the counters there also count packets of other programs",
+                signed(more),
                 may_have.join(" or at ")
             ));
         }
@@ -288,10 +289,11 @@ fn said(term: &mut Term, (least, most): (i64, Option<i64>)) -> Option<String> {
     if term.is_narrow {
         return None;
     }
-    let most = most.map_or_else(|| "an unknown number of".into(), |most| most.to_string());
+    let most = most.map_or_else(|| "an unknown number of".into(), signed);
     Some(format!(
-        "{}: counts aggregates of unknown size: at least {least} and at most {most} datagrams; {}",
+        "{}: counts aggregates of unknown size: at least {} and at most {most} datagrams; {}",
         term.counter,
+        signed(least),
         if is_least { "the least is shown" } else { "sequence numbers decide" }
     ))
 }

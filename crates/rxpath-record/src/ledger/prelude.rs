@@ -1,5 +1,6 @@
 //! What every part of the ledger needs: the input, the counters in view, terms and units.
 
+pub(super) use rxpath_core::number::{grouped, signed};
 pub(super) use rxpath_core::{PathSide, SortFew};
 
 pub(super) use super::cards::WireFacts;

@@ -95,7 +95,8 @@ impl Ledger {
             if !way.may_be_of_other_family(vanished) {
                 let side = way.to;
                 ledger.notes.push(format!(
-                    "{vanished} packets lie between {side}/Ip.InDelivers and Tcp.InSegs"
+                    "{} packets lie between {side}/Ip.InDelivers and Tcp.InSegs",
+                    signed(vanished)
                 ));
             }
             ledger.foreign_packets += way.foreign().max(0).unsigned_abs();
@@ -358,8 +359,9 @@ impl Way<'_> {
             term.check(counter, *n, *n);
             return vec![term];
         }
+        let (segments, of_buffers) = (signed(lost), signed(buffers));
         notes.push(format!(
-            "{lost} segments in {buffers} buffers were dropped at several places from {} to {}: each place's share is \
+            "{segments} segments in {of_buffers} buffers were dropped at several places from {} to {}: each place's share is \
              a bound, their sum is exact",
             self.from, self.to
         ));

@@ -81,9 +81,11 @@ fn hooks_of_host(view: View<'_>, units: &Units, filters: &str) -> Term {
         term.is_narrow = most - least <= narrow(view);
         term.bound = (!term.is_narrow).then(|| {
             format!(
-                "{}: between {least} and {most} packets, because the driver, a rule in OUTPUT or the queue may have \
+                "{}: between {} and {} packets, because the driver, a rule in OUTPUT or the queue may have \
                  dropped some of them",
-                term.counter
+                term.counter,
+                signed(least),
+                signed(most)
             )
         });
     }

@@ -8,6 +8,7 @@
 //! they received, or where the loss is a multiple of what passed, the same multiple of that.
 
 use rxpath_core::PathSide;
+use rxpath_core::number::signed;
 
 use super::Place;
 use super::foreign::{foreign_datagrams_out, foreign_out, foreign_received, narrow};
@@ -104,8 +105,10 @@ pub(super) fn take_off(term: &mut Term, others: i64, few: i64) {
     term.is_narrow = others <= few;
     term.bound = (!term.is_narrow).then(|| {
         format!(
-            "{}: of the packets dropped ({lost}), {others} may be of other programs",
-            term.counter
+            "{}: of the packets dropped ({}), {} may be of other programs",
+            term.counter,
+            signed(lost),
+            signed(others)
         )
     });
 }

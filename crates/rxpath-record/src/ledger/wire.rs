@@ -43,11 +43,14 @@ pub(super) fn network(view: View<'_>, units: &Units) -> Option<Term> {
     term.bound = match most {
         _ if term.is_narrow => None,
         Some(most) => Some(format!(
-            "between {least} and {most} datagrams were lost between the network cards: they count other traffic too"
+            "between {} and {} datagrams were lost between the network cards: they count other traffic too",
+            signed(least),
+            signed(most)
         )),
         None => Some(format!(
-            "at least {least} datagrams were lost between the network cards: how many frames of others the receiver's \
-             card took is not known"
+            "at least {} datagrams were lost between the network cards: how many frames of others the receiver's \
+             card took is not known",
+            signed(least)
         )),
     };
     for counter in way.damaged.iter().filter(|counter| view.get(counter) != 0) {
@@ -121,7 +124,7 @@ pub(super) fn unknown(view: View<'_>) -> Option<String> {
             Some(counter) => format!("{counter} is less than before the trial"),
             None => format!(
                 "the receiver's card counted {} frames that its device has not and that no counter of losses has",
-                behind_card(view, &wire.forward)?
+                signed(behind_card(view, &wire.forward)?)
             ),
         },
     };

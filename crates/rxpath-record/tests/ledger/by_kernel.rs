@@ -55,7 +55,7 @@ fn fragments_of_two_places_are_bounds_with_an_exact_sum() {
     let lost = BTreeMap::from([(Place::IngressHook, 1955), (Place::Fragments, 361)]);
     assert_eq!(by_place(&ledger), lost);
     assert!(ledger.drops.iter().all(|drop| !drop.exact), "{ledger:#?}");
-    assert!(ledger.notes.iter().any(|note| note.contains("1955 fragments, of at most 1955")));
+    assert!(ledger.notes.iter().any(|note| note.contains("1,955 fragments, of at most 1,955")));
 
     // Nothing is credited to rules that took less: what vanished is accounted for by no counter.
     *all.values.get_mut("rx/nft.netdev.t.in.1.packets").unwrap() = 100;

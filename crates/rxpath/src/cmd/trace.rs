@@ -6,6 +6,7 @@ use rxpath_bpf::polls::timeline::{Event, chrome_trace};
 use rxpath_bpf::probe::lost_warning;
 use rxpath_bpf::stages::Pace;
 use rxpath_bpf::trace::{TracePart, TraceProbes, TraceReading};
+use rxpath_core::number::grouped;
 use rxpath_core::{CpuList, ItemCount};
 use rxpath_host::HostError;
 use rxpath_host::read::process::ProcessId;
@@ -214,6 +215,7 @@ fn folded(traced: &TraceReading) -> Option<Warning> {
     let rows = traced.drops.iter().filter(|drop| drop.folded);
     let packets: u64 = rows.map(|drop| drop.packets).sum();
     (packets > 0).then(|| {
+        let packets = grouped(packets);
         let text =
             format!("{packets} drops are shown without port and socket, by reason and place only");
         Warning::new("drops-folded", text)

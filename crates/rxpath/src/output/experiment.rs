@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_core::number::{percent, si};
+use rxpath_core::number::{grouped, percent, si};
 use rxpath_record::agreement::median_trial;
 use rxpath_record::doubts::COUNTED;
 use rxpath_record::ledger::{Balances, Figure, PacketBounds, Place};
@@ -230,13 +230,14 @@ pub fn accounted(manifest: &Manifest) -> String {
     let bound = words.find(|word| !word.is_empty()).unwrap_or_default();
     let trials = manifest.trials.len();
     let in_medians = manifest.in_medians(trials);
+    let offered = grouped(offered);
     let mut text =
         format!("ledger: {bound}{offered} {unit} offered in {trials} trials{in_medians}");
     if all.unknown < all.ledgers || all.ledgers == 0 {
         text += &format!(", {} unaccounted", all.unaccounted());
     }
     if all.excess_packets > 0 {
-        text += &format!(", {} more arrived than were sent", all.excess_packets);
+        text += &format!(", {} more arrived than were sent", grouped(all.excess_packets));
     }
     if all.within > 0 {
         text += &format!("; in {} of them within the bounds of its counters", all.within);
@@ -289,7 +290,7 @@ mod tests {
             why: "?".into(),
         }];
         let offered = manifest.trials.iter().map(|trial| trial.ledger.offered_packets).sum::<u64>();
-        assert!(accounted(&manifest).starts_with(&format!("ledger: {offered} ")));
+        assert!(accounted(&manifest).starts_with(&format!("ledger: {} ", grouped(offered))));
         let text = where_lost(&manifest, &variant);
         let lost = "lost at network: up to 900,000 datagrams in ";
         assert!(text.contains(lost), "a share would be one number: {text}");

@@ -1,6 +1,7 @@
 //! One-way delays, as far as the clocks of the two hosts allow them.
 
 use rxpath_core::Warning;
+use rxpath_core::number::grouped;
 use rxpath_load::quantiles::Quantiles;
 use rxpath_load::udp::result::ServeResult;
 
@@ -51,7 +52,7 @@ pub(super) fn refused(served: &ServeResult, error: DelayError) -> Option<Warning
     let text = if served.early_packets > 0 {
         format!(
             "one-way delays are not given: {} datagrams came before they were sent, so a clock jumped or the clocks drift apart",
-            served.early_packets
+            grouped(served.early_packets)
         )
     } else {
         format!(

@@ -1,6 +1,7 @@
 //! The times of clients: which quantiles of them a trial has.
 
 use rxpath_core::Warning;
+use rxpath_core::number::grouped;
 use rxpath_stats::quantile::needed_values;
 
 use crate::output::Metrics;
@@ -35,8 +36,9 @@ pub(super) fn left_out(result: &WorkloadResult) -> Option<Warning> {
         .find(|(_, above)| (found.samples_count as f64) < needed_values(*above))?;
     let needed = needed_values(above);
     let text = format!(
-        "{quantile} of the times and higher quantiles are left out: {} requests were timed, {needed:.0} are needed",
-        found.samples_count
+        "{quantile} of the times and higher quantiles are left out: {} requests were timed, {} are needed",
+        grouped(found.samples_count),
+        grouped(needed.round() as u64)
     );
     let cure = "measure longer (trials.measure), or compare a lower quantile";
     Some(Warning::new("few-requests", text).because("too few requests lie above them").cure(cure))

@@ -1,5 +1,6 @@
 //! A trial of UDP: its ledger in datagrams and what its own programs say.
 
+use rxpath_core::number::grouped;
 use rxpath_core::{PathSide, Warning};
 use rxpath_live::counted::conntrack;
 use rxpath_record::evidence::WindowEvidence;
@@ -46,7 +47,7 @@ pub(super) fn compose(trial: TrialSources<'_>) -> Composed {
     let whole = Whole { trial, pairs: &hosts, moved: &moved, ledger: &ledger, evidence: &evidence };
     let receivers = receivers::each(whole, &pairs);
     let duplicates = served.map_or(0, |serve| serve.sequence.duplicate_packets);
-    let text = format!("{duplicates} datagrams came twice");
+    let text = format!("{} datagrams came twice", grouped(duplicates));
     let twice = (duplicates > 0).then(|| Warning::new("duplicates", text));
     let mut warnings: Vec<Warning> = twice.into_iter().collect();
     warnings.extend(served.and_then(|served| delay::refused(served, raw.delay_error)));

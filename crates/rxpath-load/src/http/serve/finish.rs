@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::number::grouped;
 use rxpath_core::{Fact, Warning};
 use rxpath_host::read::procfs::snmp;
 use rxpath_host::{HostError, Root};
@@ -164,17 +165,16 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
     if errors > 0 {
         let names: Vec<&str> =
             result.connections.accept_errors_total.keys().map(String::as_str).collect();
-        warnings.push(
-            Warning::new("accept-errors", format!("{errors} connections were lost during accept"))
-                .because(names.join(", ")),
-        );
+        let text = format!("{} connections were lost during accept", grouped(errors));
+        warnings.push(Warning::new("accept-errors", text).because(names.join(", ")));
     }
     warnings
 }
 
 fn exhausted(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
-    let open = result.connections.open_max_count;
+    let open = grouped(result.connections.open_max_count);
     let one = |(why, times): (&String, &u64)| {
+        let times = grouped(*times);
         if why == "max-connections" {
             let text = format!("{open} connections were open: accepting was delayed {times} times");
             Warning::new("connections-capped", text)
@@ -196,7 +196,8 @@ fn exhausted(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
 fn imbalance(result: &ServeResult) -> Option<Warning> {
     let counts: Vec<u64> = result.threads.iter().map(|thread| thread.requests_total).collect();
     let (most, least, mean) = uneven(&counts, result.requests_total)?;
-    let text = format!("one thread answered {most} requests, another {least} (mean {mean:.0})");
+    let [most, least, mean] = [most, least, mean.round() as u64].map(grouped);
+    let text = format!("one thread answered {most} requests, another {least} (mean {mean})");
     Some(
         Warning::new("thread-imbalance", text)
         .because(

@@ -1,5 +1,7 @@
 //! Which side limited a client's run, with the evidence.
 
+use rxpath_core::number::grouped;
+
 use crate::limit::{BUSY_RATIO, Limit, Who, any_busy, busy_text, first_four};
 use crate::schedule::KEPT_RATIO;
 use crate::tcp::connection::TcpSummary;
@@ -86,7 +88,7 @@ fn of_path(duration_s: f64, tcp: Option<&TcpSummary>, both: &str) -> Limit {
         None => "congestion window unknown".into(),
     };
     if let Some(lost) = tcp.retransmits_total.filter(|lost| is_lossy(*lost, tcp)) {
-        let evidence = format!("{lost} segments retransmitted, {window}; {both}");
+        let evidence = format!("{} segments retransmitted, {window}; {both}", grouped(lost));
         return Limit::new(Who::Network, evidence);
     }
     let busy = tcp.busy_s.unwrap_or(0.0) / tcp.connections_count.max(1) as f64;

@@ -1,6 +1,7 @@
 //! Adding up what the workers saw.
 
 use rxpath_core::Warning;
+use rxpath_core::number::grouped;
 
 use crate::LoadError;
 use crate::busy_poll;
@@ -84,6 +85,7 @@ fn limit(result: &ServeResult) -> Limit {
     let busy = busy_text(&result.threads, result.duration_s);
     let drops = result.socket_drops_packets;
     if let Some(dropped) = result.dropped_in_xdp_packets {
+        let dropped = grouped(dropped);
         let evidence = format!("the XDP program dropped {dropped} datagrams, which is its task");
         return Limit::new(Who::NotHere, evidence);
     }
@@ -91,15 +93,16 @@ fn limit(result: &ServeResult) -> Limit {
         return Limit::new(Who::NotHere, "nothing came");
     }
     if any_busy(&result.threads, result.duration_s) {
-        let evidence = format!("{busy}, {drops} datagrams dropped at the socket");
+        let evidence = format!("{busy}, {} datagrams dropped at the socket", grouped(drops));
         return Limit::new(Who::Receiver, evidence);
     }
     let drops =
         drops + result.xdp.map_or(0, |xdp| xdp.socket_dropped_packets + xdp.ring_full_packets);
     if drops > 0 {
         let evidence = format!(
-            "{drops} datagrams dropped at the socket with {busy}: bursts or stalls longer than the \
-             receive buffer holds, or another task on its CPU"
+            "{} datagrams dropped at the socket with {busy}: bursts or stalls longer than the \
+             receive buffer holds, or another task on its CPU",
+            grouped(drops)
         );
         return Limit::new(Who::Receiver, evidence);
     }
@@ -111,7 +114,8 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
     warnings.extend(imbalance(serve, result));
     warnings.extend(result.xdp.and_then(xdp::left_to_the_stack));
     if result.truncated_packets > 0 {
-        let text = format!("{} datagrams were longer than the buffer", result.truncated_packets);
+        let cut = grouped(result.truncated_packets);
+        let text = format!("{cut} datagrams were longer than the buffer");
         warnings.push(
             Warning::new("truncated", text)
             .because(
@@ -125,7 +129,8 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
         warnings.push(busy_poll::blind("datagrams"));
     }
     if result.in_flight_bytes > 0 {
-        let text = format!("{} bytes were still queued at the end", result.in_flight_bytes);
+        let queued = grouped(result.in_flight_bytes);
+        let text = format!("{queued} bytes were still queued at the end");
         warnings.push(
             Warning::new("not-drained", text)
                 .because("datagrams kept arriving while the queue was drained")
@@ -139,8 +144,9 @@ fn imbalance(serve: &Serve, result: &ServeResult) -> Option<Warning> {
     let counts: Vec<u64> = result.sockets.iter().map(|socket| socket.delivered_packets).collect();
     let (most, least, mean) = uneven(&counts, result.delivered_packets)?;
     let streams = result.sequence.streams_count;
+    let [most, least, mean] = [most, least, mean.round() as u64].map(grouped);
     let text =
-        format!("one SO_REUSEPORT socket got {most} datagrams, another {least} (mean {mean:.0})");
+        format!("one SO_REUSEPORT socket got {most} datagrams, another {least} (mean {mean})");
     let warning = Warning::new("reuseport-imbalance", text);
     Some(if serve.options.steer == Steer::Cpu {
         warning

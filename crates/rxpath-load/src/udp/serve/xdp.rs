@@ -12,6 +12,7 @@ use std::sync::Arc;
 use nix::sys::socket::{MsgFlags, recv};
 use rxpath_bpf::xdp_receive::{Prepared, XdpAction, XdpCounts, XdpFilter, XdpReceive};
 use rxpath_core::Warning;
+use rxpath_core::number::grouped;
 use rxpath_host::HostError;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::netlink::NetworkLink;
@@ -259,6 +260,7 @@ fn unread(port: &Socket) -> u64 {
 pub(super) fn left_to_the_stack(ledger: XdpReceiveLedger) -> Option<Warning> {
     let XdpReceiveLedger { passed_packets: passed, unread_packets: unread, .. } = ledger;
     let warning = |count: u64| {
+        let count = grouped(count);
         let text = format!("{count} datagrams were left to the stack, where nobody reads them");
         Warning::new("left-to-the-stack", text)
     };

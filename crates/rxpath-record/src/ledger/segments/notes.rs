@@ -32,10 +32,11 @@ pub(super) fn bounds(terms: &[Term]) -> Vec<String> {
         if let Some(bound) = &term.bound {
             return bound.clone();
         }
-        let most = term.most.map_or_else(|| "an unknown number of".into(), |n| n.to_string());
+        let most = term.most.map_or_else(|| "an unknown number of".into(), signed);
         format!(
             "{}: counts buffers, each of one or more segments: {} is shown, {most} is the most",
-            term.counter, term.datagrams
+            term.counter,
+            signed(term.datagrams)
         )
     };
     open.map(note).collect()

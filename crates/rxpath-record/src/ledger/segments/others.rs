@@ -132,8 +132,9 @@ impl Others {
             let most = lost.saturating_add(self.came());
             (term.exact, term.is_narrow, term.most) = (false, false, Some(most));
             term.bound = Some(format!(
-                "between {} and {most} segments were lost between the network cards: they count other traffic too",
-                term.least
+                "between {} and {} segments were lost between the network cards: they count other traffic too",
+                signed(term.least),
+                signed(most)
             ));
         }
     }

@@ -1,5 +1,6 @@
 //! Firewall and connection tracking. These rules only report: they never propose to remove a firewall.
 
+use rxpath_core::number::signed;
 use rxpath_host::read::counter::Width;
 use rxpath_host::read::netlink::netfilter::Conntrack;
 
@@ -28,7 +29,7 @@ fn active(ask: &Ask<'_>) -> Checked {
             "a host that forwards: NAT, firewall and flow tables need the state",
         );
     }
-    Answer::observed(format!("{count} flows are tracked"))
+    Answer::observed(format!("{} flows are tracked", signed(count)))
         .advice("add a notrack rule yourself; firewall rules are never changed by rxpath")
 }
 

@@ -1,6 +1,8 @@
 //! Security modules, audit rules, reverse-path filtering, forwarding and the BPF compiler: what decides about each packet
 //! or system call.
 
+use rxpath_core::number::grouped;
+
 use crate::prelude::*;
 
 /// The checks of the rules of this file.
@@ -67,7 +69,8 @@ fn forward(ask: &Ask<'_>) -> Checked {
     let forwarded = ask.facts.counter("Ip.ForwDatagrams").known()?;
     if forwarded > 0 {
         return Answer::silent(format!(
-            "forwards: {forwarded} packets since {}",
+            "forwards: {} packets since {}",
+            grouped(forwarded),
             ask.facts.protocols_began()
         ));
     }

@@ -1,5 +1,7 @@
 //! How much one run of the receive softirq may do.
 
+use rxpath_core::number::grouped;
+
 use crate::facts::SoftnetCount;
 use crate::prelude::*;
 
@@ -56,8 +58,8 @@ fn squeezed(ask: &Ask<'_>, now: i64) -> Checked {
     if ratio(line) < SQUEEZE_RATIO || now >= 2 * BUDGET {
         return Answer::fine(told);
     }
-    let (times, packets) =
-        (line.time_squeeze.recent.unwrap_or(0), line.processed.recent.unwrap_or(0));
+    let [times, packets] =
+        [line.time_squeeze, line.processed].map(|count| grouped(count.recent.unwrap_or(0)));
     Answer::found(
         format!("CPU {cpu} ran out of budget {times} times in the last {packets} packets; {told}"),
         "less than once in 10,000 packets".to_owned(),

@@ -1,5 +1,6 @@
 //! Busy polling, NAPI threads, and page pool recycling.
 
+use rxpath_core::number::grouped;
 use rxpath_host::read::counter::Width;
 use rxpath_host::read::netlink::netdev::PagePool;
 use rxpath_host::read::procfs::task::{self, TaskStat};
@@ -49,7 +50,7 @@ fn busy(ask: &Ask<'_>) -> Checked {
 fn polled(ask: &Ask<'_>) -> Checked {
     let packets = ask.facts.counter("TcpExt.BusyPollRxPackets").known()?;
     let since = ask.facts.protocols_began();
-    Answer::recorded(format!("{packets} packets by busy polling since {since}"))
+    Answer::recorded(format!("{} packets by busy polling since {since}", grouped(packets)))
 }
 
 /// NAPI threads of a device, by the beginning of their names (`comm` is cut to 15 bytes).

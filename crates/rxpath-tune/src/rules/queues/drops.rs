@@ -55,6 +55,7 @@ fn damaged(ask: &Ask<'_>, device: &Device) -> Checked {
     let ratio = most as f64 / received.max(most).max(1) as f64;
     let span = ask.facts.watched.span();
     if most < DAMAGED || ratio < DAMAGED_RATIO {
+        let [most, received] = [most, received].map(grouped);
         return Answer::fine(format!("{most} of {received} frames {span}"));
     }
     Answer::observed(format!(

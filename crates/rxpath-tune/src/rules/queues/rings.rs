@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rxpath_core::number::grouped;
 use rxpath_host::read::counter::Width;
 use rxpath_host::read::nic::Nic;
 use rxpath_host::read::queue_map::counters;
@@ -83,7 +84,7 @@ pub(super) fn lost(ask: &Ask<'_>, device: &Device) -> Result<Lost, Gap> {
     // Drivers fill several of them from one register: the largest is the loss.
     let total = shown.iter().map(|(_, count)| count.total).max().unwrap_or(0);
     let recent = shown.iter().map(|(_, count)| count.recent).max().unwrap_or(Some(0));
-    let words = shown.iter().map(|(name, count)| format!("{name} {}", count.total));
+    let words = shown.iter().map(|(name, count)| format!("{name} {}", grouped(count.total)));
     let then = later.and_then(|later| later.statistics.get("rx_packets").copied());
     Ok(Lost {
         lost: Count { total, recent },
@@ -112,13 +113,14 @@ fn losses(ask: &Ask<'_>, device: &Device) -> Checked {
     }
     let ratio = it.ratio();
     if ratio < RARE_RATIO {
-        return Answer::fine(format!("{} of {all} packets lost in the NIC", it.lost.total));
+        let [lost, all] = [it.lost.total, all].map(grouped);
+        return Answer::fine(format!("{lost} of {all} packets lost in the NIC"));
     }
     let told = ask.facts.watched.tell(it.lost, "packets lost", "the driver was loaded");
     Answer::observed(format!(
         "{} next to {} received: {:.4} % of what came; {told}",
         it.words,
-        it.received.total,
+        grouped(it.received.total),
         ratio * 100.0
     ))
     .advice("see irq-affinity, channels-combined and ring-rx")

@@ -1,5 +1,7 @@
 //! Receive buffer limits and losses, compared with this kernel's defaults.
 
+use rxpath_core::number::grouped;
+
 use crate::prelude::*;
 
 /// `SK_RMEM_MAX` (include/net/sock.h): 256 packets of 256 bytes with their truesize, on 64-bit. The default of
@@ -26,7 +28,7 @@ fn lost(ask: &Ask<'_>) -> Checked {
         return if received.total == 0 {
             Answer::silent("no datagram came yet")
         } else {
-            Answer::fine(format!("none of {} datagrams", received.total))
+            Answer::fine(format!("none of {} datagrams", grouped(received.total)))
         };
     }
     let told =
@@ -37,7 +39,7 @@ fn lost(ask: &Ask<'_>) -> Checked {
     }
     let of = if lost.evidence() == Evidence::Now { "what came in that time" } else { "what came" };
     let place = ask.facts.worst_udp_socket().map_or_else(String::new, |(port, drops)| {
-        format!("; the socket of port {port} alone {drops} since it was opened")
+        format!("; the socket of port {port} alone {} since it was opened", grouped(drops))
     });
     Answer::observed(format!("{told} ({} of {of}){place}", percent(ratio)))
     .advice("`rxpath diagnose` and `rxpath model bounds` show which of the two; counts of closed sockets are lost")

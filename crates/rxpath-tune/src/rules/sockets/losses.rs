@@ -66,6 +66,7 @@ fn tcp_losses(ask: &Ask<'_>) -> Checked {
     let most = lost.iter().map(|(_, _, count)| *count).max().unwrap_or(0);
     let ratio = share(most, received);
     if most < FEW || ratio < 1e-4 {
+        let [most, received] = [most, received].map(grouped);
         return Answer::fine(format!("{most} of {received} segments {}", ask.facts.watched.span()));
     }
     Answer::observed(format!("{} of {} segments received {}", listed(&lost), grouped(received), ask.facts.watched.span()))
@@ -109,6 +110,7 @@ fn checksums(ask: &Ask<'_>) -> Checked {
     let all: u64 = wrong.iter().map(|(_, _, count)| *count).fold(0, u64::saturating_add);
     let ratio = share(all, received);
     if all < FEW || ratio < 1e-4 {
+        let [all, received] = [all, received].map(grouped);
         return Answer::fine(format!("{all} of {received} packets {}", ask.facts.watched.span()));
     }
     Answer::observed(format!(
@@ -165,7 +167,8 @@ fn ip_errors(ask: &Ask<'_>) -> Checked {
     if wrong.is_empty() {
         let span = ask.facts.watched.span();
         return Answer::fine(format!(
-            "{received} packets {span}, less than 1 % of them dropped by IP"
+            "{} packets {span}, less than 1 % of them dropped by IP",
+            grouped(received)
         ));
     }
     Answer::observed(format!("{} of {} packets {}", listed(&wrong), grouped(received), ask.facts.watched.span()))

@@ -1,5 +1,6 @@
 //! Hyper-V and Azure: the virtual function below a synthetic NIC.
 
+use rxpath_core::number::grouped;
 use rxpath_host::read::counter::Width;
 
 use crate::prelude::*;
@@ -48,7 +49,10 @@ fn without(by_vf: Count) -> Checked {
         );
     }
     Answer::found(
-        format!("{} packets came by a virtual function that is not there now", by_vf.total),
+        format!(
+            "{} packets came by a virtual function that is not there now",
+            grouped(by_vf.total)
+        ),
         "a virtual function below it",
         "every packet takes the slow path through the hypervisor",
     )

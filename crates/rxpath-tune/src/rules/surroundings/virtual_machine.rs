@@ -1,5 +1,7 @@
 //! The environment of the host (guest, container), and its effect on measurements.
 
+use rxpath_core::number::grouped;
+
 use crate::facts::HostFacts;
 use crate::prelude::*;
 
@@ -143,7 +145,7 @@ fn cloud(ask: &Ask<'_>, device: &Device) -> Checked {
     let used: Vec<String> = known
         .iter()
         .filter(|(_, count)| count.total > 0)
-        .map(|(name, count)| format!("{name} {}", count.total))
+        .map(|(name, count)| format!("{name} {}", grouped(count.total)))
         .collect();
     if used.is_empty() {
         return Answer::fine("no allowance was exceeded");

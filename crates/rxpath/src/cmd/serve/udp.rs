@@ -42,10 +42,13 @@ impl Shown for Serve {
         let s = self.settings();
         let capacity = match (s.capacity_packets, s.truesize_probe_bytes) {
             (Some(packets), Some(truesize)) => format!(
-                "{} bytes, holds {packets} datagrams of {} bytes ({truesize} bytes of memory each, by a probe over loopback)",
-                s.rcvbuf_bytes, s.size_bytes
+                "{} bytes, holds {} datagrams of {} bytes ({} bytes of memory each, by a probe over loopback)",
+                grouped(s.rcvbuf_bytes),
+                grouped(packets),
+                grouped(s.size_bytes as u64),
+                grouped(truesize)
             ),
-            _ => format!("{} bytes", s.rcvbuf_bytes),
+            _ => format!("{} bytes", grouped(s.rcvbuf_bytes)),
         };
         let mut rows = vec![
             ("threads", placed(&s.threads)),
@@ -96,6 +99,7 @@ impl Shown for Serve {
         rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s)));
         for socket in &r.sockets {
             if let (Some(size), Some(capacity)) = (socket.truesize_bytes, socket.capacity_packets) {
+                let [size, capacity] = [size, capacity].map(grouped);
                 let text =
                     format!("{size} bytes a datagram: socket {} holds {capacity}", socket.index);
                 rows.push(("socket memory", text));

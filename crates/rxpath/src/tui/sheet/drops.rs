@@ -1,5 +1,6 @@
 //! The drops as rows.
 
+use rxpath_core::number::grouped;
 use rxpath_record::watch::{DropRow, WatchFrame};
 
 use super::{Cell, Columns, Sheet, Told, number, per_s, word};
@@ -30,7 +31,7 @@ fn row(drop: &DropRow) -> Told {
         ("protocol", format!("{protocol} {}", drop.transport).trim().to_owned()),
         ("socket", socket),
         ("drops", per_s(drop.packets_pps, "packets")),
-        ("since watching began", format!("{} packets", drop.packets_total)),
+        ("since watching began", format!("{} packets", grouped(drop.packets_total))),
         ("socket open in", drop.processes.join(", ")),
         ("counted by", drop.source.clone()),
     ];

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Warning;
+use rxpath_core::number::grouped;
 
 use crate::LoadError;
 use crate::limit::{Limit, Who};
@@ -164,6 +165,7 @@ fn notice(stream: &StreamClient, result: &StreamResult, undrained: usize) -> Vec
         );
     }
     if let Some((most, least)) = uneven(result, stream.options.common.connections()) {
+        let [most, least] = [most, least].map(grouped);
         let text = format!("one connection moved {most} bytes, another {least}");
         warnings.push(Warning::new("uneven", text));
     }

@@ -1,6 +1,7 @@
 //! Adding up what the threads of transactions did, and asking the server for its side.
 
 use rxpath_core::Warning;
+use rxpath_core::number::grouped;
 use rxpath_stats::Histogram;
 
 use crate::LoadError;
@@ -108,7 +109,7 @@ fn notice(result: &TransactionsResult, single: bool) -> Vec<Warning> {
     warnings.extend(unkept(result));
     let ports = result.errors_total.get("connect EADDRNOTAVAIL").copied().unwrap_or(0);
     if ports > 0 {
-        let text = format!("connecting failed {ports} times with EADDRNOTAVAIL");
+        let text = format!("connecting failed {} times with EADDRNOTAVAIL", grouped(ports));
         warnings.push(Warning::new("ports-exhausted", text).because(ports::why()).cure(PORTS_CURE));
     }
     let mut others = result.errors_total.clone();

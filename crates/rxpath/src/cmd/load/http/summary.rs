@@ -120,6 +120,7 @@ fn rest(r: &LoadResult) -> Vec<(&'static str, String)> {
     let mut rows = vec![("sent", text)];
     if let Some(target) = r.target_rps {
         let [all, unsent] = [r.target_requests_total, r.unsent_requests_total].map(grouped);
+        let target = grouped(target.round() as u64);
         rows.push(("schedule", format!("{all} requests at {target}/s, {unsent} never sent")));
     }
     let late = r.lateness_us.as_ref();

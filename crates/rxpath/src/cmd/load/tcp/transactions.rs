@@ -86,7 +86,8 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
         if let Some(target_tps) = r.target_tps {
             let [due, unsent] =
                 [r.target_transactions_total, r.unsent_transactions_total].map(grouped);
-            rows.push(("schedule", format!("{due} due at {target_tps}/s, {unsent} never sent")));
+            let target = grouped(target_tps.round() as u64);
+            rows.push(("schedule", format!("{due} due at {target}/s, {unsent} never sent")));
         }
         let (lost, in_flight) = (r.lost_transactions_total, r.in_flight_transactions_total);
         if lost + in_flight > 0 {
