@@ -173,3 +173,10 @@ fn the_table_of_cases_has_the_right_verdicts_of_each() {
         assert!(has, "docs/reference/verdicts.md: {begin}…{end}");
     }
 }
+
+#[test]
+fn the_number_of_cases_of_the_self_test_is_right() {
+    let page = std::fs::read_to_string(root().join("docs/explanation/diagnosis.md")).unwrap();
+    let wanted = format!(" creates {} cases in a lab", rxpath_lab::selftest::CASES.len());
+    assert!(page.contains(&wanted), "docs/explanation/diagnosis.md:{wanted}");
+}
