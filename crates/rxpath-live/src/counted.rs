@@ -41,11 +41,9 @@ pub fn conntrack(before: &Conntrack, after: &Conntrack) -> ConntrackUse {
     }
 }
 
-/// How far a sum over CPUs moved whose parts wrap at 32 bits each; 0 where it was reset (net/netfilter/nf_conntrack_core.c,
-/// `struct ip_conntrack_stat`).
+/// How far a sum over CPUs moved; 0 where it was reset.
 fn summed(before: u64, after: u64) -> u64 {
-    let low = |sum: u64| u64::from(sum as u32);
-    Width::U32.step(low(before), low(after)).unwrap_or(0)
+    Width::U32Sum.step(before, after).unwrap_or(0)
 }
 
 #[cfg(test)]

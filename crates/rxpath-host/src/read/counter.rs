@@ -10,6 +10,9 @@ pub const SHORT_WINDOW: Duration = Duration::from_millis(250);
 pub enum Width {
     /// 32 bits: `softnet_stat` (`unsigned int`, printed `%08x`), `/proc/softirqs`, `/proc/interrupts`, some drivers.
     U32,
+    /// A sum of counters of 32 bits that wrap one by one: those of connection tracking, over CPUs
+    /// (`struct ip_conntrack_stat`, include/linux/netfilter/nf_conntrack_common.h). The low 32 bits of the sum wrap as each does.
+    U32Sum,
     /// 64 bits: SNMP counters, `rtnl_link_stats64`, everything else.
     U64,
 }
@@ -19,7 +22,7 @@ impl Width {
     pub fn max(self) -> u64 {
         match self {
             Self::U32 => u64::from(u32::MAX),
-            Self::U64 => u64::MAX,
+            Self::U32Sum | Self::U64 => u64::MAX,
         }
     }
 
@@ -35,6 +38,10 @@ impl Width {
     /// **Caveat** a counter that was reset from its upper half to near 0 looks like a wrap; more than one
     /// wrap between two readings can't be seen.
     pub fn step(self, before: u64, after: u64) -> Option<u64> {
+        if self == Self::U32Sum {
+            let low = |sum: u64| u64::from(sum as u32);
+            return Self::U32.step(low(before), low(after));
+        }
         if before > self.max() || after > self.max() {
             return None;
         }
@@ -57,6 +64,10 @@ mod tests {
         assert_eq!(Width::U64.step(0xffff_fff0, 0x10), None);
         assert_eq!(Width::U64.step(u64::MAX, 0), None);
         assert_eq!(Width::U32.step(5_000, 3), None);
+        // Two CPUs: one had 2^32 - 10 and has 90, the other stands at 1000.
+        assert_eq!(Width::U32Sum.step((1 << 32) - 10 + 1000, 90 + 1000), Some(100));
+        assert_eq!(Width::U32Sum.step(7, 12), Some(5));
+        assert_eq!(Width::U32Sum.step(5_000, 3), None);
         // No counter of 32 bits: its distance is one that such a counter may move.
         assert_eq!(Width::U32.step(1 << 33, (1 << 33) + 3), None);
     }

@@ -39,8 +39,8 @@ fn no_room(ask: &Ask<'_>, count: i64, max: i64) -> Option<Checked> {
     let later = ask.facts.later_answers().and_then(|answers| answers.conntrack.value());
     let lost = |table: &Conntrack| (table.drop_total, table.early_drop_total);
     let (first, later) = (lost(table), later.map(lost));
-    let dropped = Count::of(Width::U64, first.0, later.map(|it| it.0));
-    let both = dropped.plus(Count::of(Width::U64, first.1, later.map(|it| it.1)));
+    let dropped = Count::of(Width::U32Sum, first.0, later.map(|it| it.0));
+    let both = dropped.plus(Count::of(Width::U32Sum, first.1, later.map(|it| it.1)));
     if both.total == 0 {
         return None;
     }
