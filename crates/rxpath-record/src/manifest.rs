@@ -189,10 +189,13 @@ impl Manifest {
     }
 
     /// How many of so many trials the medians of its variants are made of, in words behind their number: ` (10 of them in
-    /// medians)`; empty where all are. Ledgers close over all trials.
+    /// medians)`; empty where all are, and where a manifest was salvaged without its variants. Ledgers close over all trials.
     pub fn in_medians(&self, trials: usize) -> String {
         let counted: usize = self.variants.iter().map(|it| it.trials_count as usize).sum();
-        if counted < trials { format!(" ({counted} of them in medians)") } else { String::new() }
+        if self.variants.is_empty() || counted >= trials {
+            return String::new();
+        }
+        format!(" ({counted} of them in medians)")
     }
 
     /// The variant of this name.

@@ -1,6 +1,6 @@
 //! Why the kernel dropped packets, by its own reasons, next to the ledger's counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rxpath_core::number::grouped;
 use rxpath_record::ledger::DropReason;
@@ -10,11 +10,14 @@ use crate::prelude::*;
 /// The section: nothing when no trial was watched.
 pub(super) fn section(run: &Run) -> Option<Section> {
     let mut sums: BTreeMap<[&String; 5], u64> = BTreeMap::new();
-    for variant in &run.manifest.variants {
-        let counted = run.manifest.counted(&variant.name).into_iter();
+    // Of the trials: a manifest that was salvaged may have no variants.
+    let variants: BTreeSet<&String> =
+        run.manifest.trials.iter().map(|trial| &trial.variant).collect();
+    for variant in variants {
+        let counted = run.manifest.counted(variant).into_iter();
         for reason in counted.flat_map(|trial| &trial.ledger.reasons) {
             let DropReason { side, reason: why, place, device, packets, .. } = reason;
-            *sums.entry([&variant.name, side, why, place, device]).or_default() += packets;
+            *sums.entry([variant, side, why, place, device]).or_default() += packets;
         }
     }
     let mut rows = Table::new("variant | side | reason | function | device | #packets");
@@ -38,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drops_of_trials_that_are_in_no_median_are_not_added() {
+    fn drops_of_trials_that_are_in_no_median_are_not_added_also_without_variants() {
         let trial = |block, packets, void: Option<&str>| {
             let why = DropReason { reason: "NO_SOCKET".into(), packets, ..DropReason::default() };
             let ledger = Ledger { reasons: vec![why], ..Ledger::default() };
@@ -56,15 +59,18 @@ mod tests {
             ],
             ..Manifest::default()
         };
-        let run = Run {
-            directory: "r".into(),
-            manifest,
-            environment: None,
-            events: Vec::new(),
-            samples: Vec::new(),
-            problems: Vec::new(),
-        };
-        let page = section(&run).unwrap().body.0;
-        assert!(page.contains("NO_SOCKET") && page.contains("4,000"), "{page}");
+        let salvaged = Manifest { variants: Vec::new(), ..manifest.clone() };
+        for manifest in [manifest, salvaged] {
+            let run = Run {
+                directory: "r".into(),
+                manifest,
+                environment: None,
+                events: Vec::new(),
+                samples: Vec::new(),
+                problems: Vec::new(),
+            };
+            let page = section(&run).unwrap().body.0;
+            assert!(page.contains("NO_SOCKET") && page.contains("4,000"), "{page}");
+        }
     }
 }

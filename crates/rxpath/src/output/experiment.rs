@@ -311,6 +311,8 @@ mod tests {
         let all = accounted(&manifest);
         assert!(all.contains(" offered in 12 trials (10 of them in medians), 0 unacc"), "{all}");
         assert!(table(&manifest).fitted(None).contains("  lost, median  "));
+        let salvaged = Manifest { variants: Vec::new(), ..manifest.clone() };
+        assert!(accounted(&salvaged).contains(" offered in 12 trials, 0 unaccounted"));
         let alone = VariantSummary { trials_count: 1, ..planted.clone() };
         assert!(rates(&alone).ends_with(" of offered lost (1 trial)"));
     }
