@@ -188,6 +188,14 @@ impl Manifest {
         if later.is_empty() { first } else { later }
     }
 
+    /// A/A trials that the medians of a variant have and its sums ([`Self::counted`]) do not: in runs of earlier versions.
+    pub fn aa_in_medians(&self, variant: &str) -> usize {
+        let valid = |trial: &&Trial| trial.variant == variant && trial.void.is_none();
+        let all = self.trials.iter().filter(valid).count();
+        let in_medians = self.summary(variant).map_or(0, |it| it.trials_count as usize);
+        if in_medians == all { all - self.counted(variant).len() } else { 0 }
+    }
+
     /// How many of so many trials the medians of its variants are made of, in words behind their number: ` (10 of them in
     /// medians)`; empty where all are, and where a manifest was salvaged without its variants. Ledgers close over all trials.
     pub fn in_medians(&self, trials: usize) -> String {

@@ -300,10 +300,13 @@ fn a_ledger_within_bounds_does_not_account_for_all() {
 #[test]
 fn a_ledger_says_how_many_of_its_trials_are_in_medians() {
     let mut run = open(&fixture("recorded-demo"));
-    assert!(html(&run).contains(" in 12 valid trials are accounted for."));
+    let page = html(&run);
+    assert!(page.contains(" in 12 valid trials are accounted for."));
     // When this run was made, the A/A trials were in the medians.
+    assert!(page.contains("The A/A block is in the medians of this run"));
     run.manifest.variants[0].trials_count = 5;
     let page = html(&run);
+    assert!(page.contains("The A/A block is in no median."));
     let wanted = " in 12 valid trials (10 of them in medians) are accounted for.";
     assert!(page.contains(wanted), "{page}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_record::manifest::{Grade, LoopKind, Manifest, NoiseFloor, Trial};
+use rxpath_record::manifest::{Grade, LoopKind, Manifest, NoiseFloor, Trial, VariantSummary};
 
 use crate::prelude::*;
 
@@ -23,7 +23,8 @@ pub(super) fn section(run: &Run) -> Option<Section> {
                      logarithmic scale, by the overlap of Student's t and of the trimmed t, at a level that holds at \
                      every look of the run; several comparisons by Holm's steps. Near zero, shares and counts of \
                      errors are compared by their difference. Fewer than five trials have no interval. Outliers are \
-                     kept. The A/A block is in no median."
+                     kept. "
+                    (block_zero(manifest))
                 }
                 dt { "Noise grades" } dd { (grades(&manifest.trials)) }
                 dt { "Load" } dd { (loops(&manifest.trials)) }
@@ -35,6 +36,16 @@ pub(super) fn section(run: &Run) -> Option<Section> {
             }
         },
     })
+}
+
+/// Whether the A/A block counts: runs of earlier versions have it in their medians.
+fn block_zero(manifest: &Manifest) -> &'static str {
+    let has = |variant: &VariantSummary| manifest.aa_in_medians(&variant.name) > 0;
+    if manifest.variants.iter().any(has) {
+        "The A/A block is in the medians of this run, which is of an earlier version, and in no sum of losses."
+    } else {
+        "The A/A block is in no median."
+    }
 }
 
 fn unit(manifest: &Manifest) -> String {

@@ -27,8 +27,8 @@ pub(super) fn section(run: &Run) -> Option<Section> {
     (!rows.rows.is_empty()).then(|| Section {
         id: "reasons",
         title: "Why packets were dropped",
-        lead: "The kernel's reason when it freed them (tracepoint skb:kfree_skb), summed over the trials of a variant's \
-               medians. A buffer that GSO or GRO filled with several datagrams is one packet here.",
+        lead: "The kernel's reason when it freed them (tracepoint skb:kfree_skb), summed over a variant's trials (those of \
+               A/A only where it has no others). A buffer that GSO or GRO filled with several datagrams is one packet here.",
         body: html! { (table(&rows, "Drops by reason")) },
     })
 }

@@ -14,7 +14,7 @@ pub fn text(manifest: &Manifest, variant: &str) -> String {
     let pairs = by_receiver(manifest.pairs(variant));
     let rates = rates_by_receiver(manifest.pair_rates(variant));
     // The table has medians, these are sums.
-    let together = together(manifest.counted(variant).len());
+    let together = together(manifest, variant);
     let pairs = pairs.iter().map(|pair| format!("{} {together}", pair.text()));
     let pairs = pairs.chain(rates.iter().map(PairRate::text));
     let unit = manifest.ledger_unit(variant).word();
@@ -26,11 +26,16 @@ pub fn text(manifest: &Manifest, variant: &str) -> String {
     pairs.chain(losses).chain(grades(manifest, variant)).map(shown).collect()
 }
 
-/// Of how many trials a number is the sum.
-pub fn together(trials: usize) -> String {
-    match trials {
+/// Of which trials of a variant a number is the sum: `in 5 trials together`, and how many more the medians are made of.
+pub fn together(manifest: &Manifest, variant: &str) -> String {
+    let trials = match manifest.counted(variant).len() {
         1 => "in 1 trial".to_owned(),
         count => format!("in {count} trials together"),
+    };
+    match manifest.aa_in_medians(variant) {
+        0 => trials,
+        1 => format!("{trials} (the medians have 1 trial of A/A too)"),
+        more => format!("{trials} (the medians have {more} trials of A/A too)"),
     }
 }
 

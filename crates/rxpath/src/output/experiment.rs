@@ -207,7 +207,7 @@ pub fn where_lost(manifest: &Manifest, variant: &str) -> String {
         *entry = (entry.0 + drop.packets, entry.1.plus(drop.range()), drop.counter.as_str());
     }
     let offered: u64 = trials.iter().map(|trial| trial.ledger.offered_packets).sum();
-    let together = between::together(trials.len());
+    let together = between::together(manifest, variant);
     let unit = trials.first().map_or("datagrams", |trial| trial.ledger.unit.word());
     let line = |(place, (packets, bounds, counter)): (Place, (u64, PacketBounds, &str))| {
         let share = bounds.share_ratio(packets, offered);
@@ -301,6 +301,9 @@ mod tests {
         let mut manifest = kept();
         assert!(accounted(&manifest).contains(" offered in 12 trials, 0 unaccounted"));
         // When this run was made, the A/A trials were in the medians.
+        let of_old = where_lost(&manifest, &manifest.variants[0].name);
+        let wanted = " in 5 trials together (the medians have 2 trials of A/A too) [";
+        assert!(of_old.contains(wanted), "{of_old}");
         manifest.variants[0].trials_count = 5;
         let planted = &manifest.variants[0];
         let of_variant = rates(planted);

@@ -9,6 +9,8 @@ use rxpath_record::hosts::{ControlCost, PairClocks};
 use rxpath_record::ledger::{Balances, Ledger, PacketBounds, Place};
 use rxpath_record::manifest::{Manifest, VariantSummary};
 
+use super::between;
+
 /// Pairs and hosts that are listed; of more, the pair whose clocks are known worst, and the host whose endpoint took most.
 const LISTED: usize = 16;
 
@@ -75,8 +77,8 @@ pub fn of_variant(manifest: &Manifest, variant: &VariantSummary) -> String {
     lines.map(|line| format!("{}: {line}\n", variant.name)).collect::<Vec<_>>().concat()
 }
 
-/// `ledger: 12,000 datagrams offered = 11,000 delivered + 1,000 at device ring (NAPI) [rx/ring]; 0 unaccounted`, and other
-/// traffic in the same counters.
+/// `ledger: 12,000 datagrams offered in 5 trials together = 11,000 delivered + 1,000 at device ring (NAPI) [rx/ring]; 0
+/// unaccounted`, and other traffic in the same counters.
 fn ledger(manifest: &Manifest, variant: &str) -> Option<String> {
     let trials = manifest.counted(variant);
     let unit = trials.first()?.ledger.unit.word();
@@ -92,7 +94,8 @@ fn ledger(manifest: &Manifest, variant: &str) -> Option<String> {
     let foreign = (foreign > 0).then(|| format!("; {} packets of other traffic", grouped(foreign)));
     let (offered, terms) = (grouped(all_offered), terms.join(" + "));
     let foreign = foreign.unwrap_or_default();
-    Some(format!("ledger: {offered} {unit} offered = {terms}; {rest}{foreign}"))
+    let together = between::together(manifest, variant);
+    Some(format!("ledger: {offered} {unit} offered {together} = {terms}; {rest}{foreign}"))
 }
 
 /// `0 (at most 41) unaccounted`, more than were sent, and trials of which nothing is known.
@@ -226,7 +229,7 @@ mod tests {
         };
         let of_hosts = Manifest { trials: vec![trial(), trial()], ..manifest(1) };
         let variant = VariantSummary { name: "base".into(), ..VariantSummary::default() };
-        let wanted = "base: ledger: 12,000 datagrams offered = 10,980 delivered + 0 at network [rx/network] + \
+        let wanted = "base: ledger: 12,000 datagrams offered in 2 trials together = 10,980 delivered + 0 at network [rx/network] + \
                       1,000 at device ring (NAPI) [rx/device] + at least 20 at socket receive buffer [rx/socket]; 0 unaccounted\n";
         assert_eq!(of_variant(&of_hosts, &variant), wanted);
         let started = |at_ns| HostTrial {
