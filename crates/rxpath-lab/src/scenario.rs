@@ -8,6 +8,7 @@ mod between;
 mod bundled;
 mod check;
 mod cpus;
+mod empty;
 mod error;
 mod expand;
 mod file;

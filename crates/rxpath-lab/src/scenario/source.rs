@@ -68,10 +68,14 @@ impl<'a> Positions<'a> {
         At::Line(line(self.text, self.offset(path)))
     }
 
+    /// The whole text as values.
+    pub fn tree(&self) -> Result<Table, FileError> {
+        toml::from_str(self.text).map_err(|error| not_toml(self.text, &error))
+    }
+
     /// The whole text in its typed form. A wrong key or type is reported with its line.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, FileError> {
-        let tree: Table = toml::from_str(self.text).map_err(|error| not_toml(self.text, &error))?;
-        serde_path_to_error::deserialize(Value::Object(tree)).map_err(|error| {
+        serde_path_to_error::deserialize(Value::Object(self.tree()?)).map_err(|error| {
             let path = error.path().to_string();
             let why = error.inner().to_string();
             let (wrong, right) = reworded(&why, owner(&path));

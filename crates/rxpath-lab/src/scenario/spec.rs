@@ -272,7 +272,7 @@ pub struct SearchAxis {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compare {
-    /// Metric name; empty in a file that leaves it to the variants, of whose protocol it is the main one.
+    /// Metric name; empty here if a file leaves the key out: then it is the main one of the variants' protocol.
     #[serde(default)]
     pub metric: String,
     /// Base of the ratio; a file without one has the first variant.

@@ -106,8 +106,14 @@ impl Kind {
                 (list, 1) => list,
                 (_, count) => return Err(Why::range(format!("{count} CPUs"))),
             },
-            Self::Text => text(value)?.into(),
-            Self::Lines => lines(value)?.into(),
+            Self::Text => match text(value)? {
+                text if is_blank(text) => return Err(Why::blank()),
+                text => text.into(),
+            },
+            Self::Lines => match lines(value)? {
+                all if all.iter().any(|line| is_blank(line)) => return Err(Why::blank()),
+                all => all.into(),
+            },
             Self::Command => command(value)?.into(),
             Self::Names => names(value)?.into(),
             Self::OnHosts if value.is_array() => aliases(value)?,
@@ -154,6 +160,13 @@ impl Why {
 
     fn kind(value: &Value) -> Self {
         Self::range(kind(value))
+    }
+
+    /// An empty text says nothing, and no option is made of it.
+    fn blank() -> Self {
+        let right =
+            "write a text, or \"default\" instead of the whole value: as if the key were not there";
+        Self::because(("a text is empty".into(), right.into()))
     }
 
     fn because((wrong, right): (String, String)) -> Self {
@@ -208,6 +221,10 @@ fn text(value: &Value) -> Result<&str, Why> {
     }
 }
 
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
 fn choice(value: &Value, words: &[&str]) -> Result<Value, Why> {
     let text = text(value)?;
     if words.contains(&text) {
@@ -259,7 +276,8 @@ fn command(value: &Value) -> Result<Vec<String>, Why> {
         })?,
         _ => lines(value)?,
     };
-    if words.is_empty() { Err(Why::range("empty")) } else { Ok(words) }
+    // The first word is the program.
+    if words.first().is_none_or(String::is_empty) { Err(Why::range("empty")) } else { Ok(words) }
 }
 
 /// `net.ipv4.x = 1` without quotes is a table in a table: its names are joined again.

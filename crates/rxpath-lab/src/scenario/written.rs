@@ -10,6 +10,7 @@ use rxpath_remote::Inventory;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::empty;
 use super::error::{At, FileError, ScenarioError, one_of};
 use super::file::{Axis, ScenarioFile, VariantFile};
 use super::forms::Parser;
@@ -66,17 +67,14 @@ struct WrittenVariant {
     load: Option<Table>,
 }
 
-/// A text with something in it.
+/// A text without the blanks around it.
 #[derive(Deserialize)]
-#[serde(try_from = "String")]
+#[serde(from = "String")]
 struct Text(String);
 
-impl TryFrom<String> for Text {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let trimmed = text.trim();
-        if trimmed.is_empty() { Err("it is empty") } else { Ok(Self(trimmed.into())) }
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self(text.trim().into())
     }
 }
 
@@ -107,6 +105,7 @@ pub fn parse(text: &str, origin: &str, stem: &str) -> Result<ScenarioFile, Scena
     let read = || -> Result<(bool, ScenarioFile), FileError> {
         let positions = Positions::find(text)?;
         let written: Written = positions.read()?;
+        empty::refuse(&positions)?;
         let has_hosts = written.hosts.is_some() || written.network.is_some();
         Ok((has_hosts, ScenarioFile::new(written, &positions, origin, stem)?))
     };

@@ -260,6 +260,37 @@ fn each_error_names_its_line_and_what_would_be_right() {
 }
 
 #[test]
+fn an_empty_text_is_refused_and_says_what_a_missing_one_means() {
+    let two = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n[[compare]]\nvariant = \"b\"\n";
+    let with = |line: &str| error(&format!("{two}{line}"));
+    assert_eq!(
+        with("metric = \"\""),
+        "t.toml:8: `compare[0].metric` is empty; name a metric, or leave the key out: then the main metric is compared"
+    );
+    assert_eq!(
+        with("base = \" \""),
+        "t.toml:8: `compare[0].base` is empty; name a variant, or leave the key out: then the first one is the base"
+    );
+    assert_eq!(resolved(two, &[], 4).unwrap().compare[0].metric, "delivered_pps");
+    let default =
+        "write a text, or \"default\" instead of the whole value: as if the key were not there";
+    let [of_one, of_list] = ["serve.congestion", "lab.iptables_rx"]
+        .map(|key| format!("t.toml:3: `{key}`: a text is empty; {default}"));
+    each_says(&[
+        ("expected = \"\"", "t.toml:2: `expected` is empty; write a text, or leave the key out"),
+        ("[[variant]]\nname = \"\"", "t.toml:3: `variant[0].name` is empty; write a text"),
+        (
+            "[load]\ncommand = [\"\"]",
+            "t.toml:3: `load.command` is empty; it takes a command: one text, or a list of words",
+        ),
+        ("[serve]\ncongestion = \"\"", of_one.as_str()),
+        ("[lab]\niptables_rx = [\"-A INPUT\", \"\"]", of_list.as_str()),
+    ]);
+    // An empty list of CPUs means that there is none.
+    assert!(resolved("[lab]\nrps_cpus = \"\"", &[], 4).is_ok());
+}
+
+#[test]
 fn the_engines_of_a_protocol_are_named() {
     for (side, words) in [("load", SendEngine::words()), ("serve", ServeEngine::words())] {
         let refused = error(&format!("[{side}]\nengine = \"uring\""));
