@@ -1,5 +1,7 @@
 //! Softirq passes: how many packets before ksoftirqd, and when `time_squeeze` can count at all.
 
+use rxpath_core::number::grouped;
+
 use super::{Bound, Parameters, seconds};
 use crate::kinds::napi_budget::RESTARTS;
 
@@ -9,8 +11,9 @@ pub(super) fn compute(p: &Parameters) -> Option<Bound> {
     let packets = polls * weight;
     let squeezes = packets >= budget;
     let mut sentence = format!(
-        "{napis} busy NAPI take at most {packets} packets per softirq pass and {} before ksoftirqd",
-        packets * RESTARTS as u64
+        "{napis} busy NAPI take at most {} packets per softirq pass and {} before ksoftirqd",
+        grouped(packets),
+        grouped(packets * RESTARTS as u64)
     );
     sentence += if squeezes {
         "; the budget ends a pass, and time_squeeze counts this"

@@ -1,7 +1,7 @@
 //! The ring and the RPS backlog: their drain rate and required size.
 
 use rxpath_core::ItemCount;
-use rxpath_core::number::si;
+use rxpath_core::number::{grouped, si};
 
 use super::{Bound, Parameters, percent, seconds, whole_up};
 
@@ -26,7 +26,8 @@ pub(super) fn capacity(p: &Parameters) -> Option<Bound> {
     .with("drop_ratio", dropped);
     if let (Some(ItemCount(ring)), true) = (p.ring, dropped > 0.0) {
         let fill = ring as f64 / (arrivals - rate);
-        sentence += &format!(", after the ring of {ring} has filled in {}", seconds(fill));
+        let size = grouped(ring);
+        sentence += &format!(", after the ring of {size} has filled in {}", seconds(fill));
         bound = bound.with("ring_fill_s", fill);
     }
     Some(Bound { sentence: sentence + ".", ..bound })
@@ -37,8 +38,9 @@ pub(super) fn size(p: &Parameters) -> Option<Bound> {
     let longest = timer + p.starvation?.as_secs_f64();
     let needed = whole_up(arrivals * longest);
     let mut sentence = format!(
-        "A ring that is not polled for {} needs at least {needed} descriptors at {} packets/s",
+        "A ring that is not polled for {} needs at least {} descriptors at {} packets/s",
         seconds(longest),
+        grouped(needed as u64),
         si(arrivals)
     );
     let mut bound = Bound::new(
@@ -50,9 +52,10 @@ pub(super) fn size(p: &Parameters) -> Option<Bound> {
     if let Some(ItemCount(ring)) = p.ring {
         let lost = (needed - ring as f64).max(0.0);
         sentence += &if lost > 0.0 {
-            format!("; with {ring}, {lost} packets are lost each time")
+            let lost = grouped(lost as u64);
+            format!("; with {}, {lost} packets are lost each time", grouped(ring))
         } else {
-            format!("; {ring} suffice")
+            format!("; {} suffice", grouped(ring))
         };
         bound = bound
             .with("lost_packets", lost)
@@ -66,8 +69,10 @@ pub(super) fn burst(p: &Parameters) -> Option<Bound> {
     let (arrivals, rate, ItemCount(burst)) = (p.arrivals()?, p.ring_rate()?, p.burst?);
     let needed = whole_up((burst as f64 * (1.0 - rate / arrivals)).max(0.0));
     let sentence = format!(
-        "A burst of {burst} packets at {} packets/s needs {needed} descriptors while the softirq takes {} packets/s.",
+        "A burst of {} packets at {} packets/s needs {} descriptors while the softirq takes {} packets/s.",
+        grouped(burst),
         si(arrivals),
+        grouped(needed as u64),
         si(rate)
     );
     let assumes = "the ring is empty before the burst and polled continuously during the burst";
@@ -81,8 +86,9 @@ pub(super) fn backlog(p: &Parameters) -> Option<Bound> {
         p.ring_rate().map_or(p.arrivals()?, |ring| ring.min(p.arrivals().unwrap_or(ring)));
     let dropped = (1.0 - rate / offered).max(0.0);
     let sentence = format!(
-        "The CPU that RPS steers to takes {} packets/s from its backlog of {places}: {} of {} are dropped there.",
+        "The CPU that RPS steers to takes {} packets/s from its backlog of {}: {} of {} are dropped there.",
         si(rate),
+        grouped(places as u64),
         percent(dropped),
         si(offered)
     );

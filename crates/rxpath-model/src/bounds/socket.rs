@@ -1,7 +1,7 @@
 //! The socket queue: how many datagrams it holds, how fast the reader empties it, what is lost.
 
 use rxpath_core::Bytes;
-use rxpath_core::number::si;
+use rxpath_core::number::{grouped, si};
 
 use super::{Bound, Parameters, percent, seconds};
 use crate::queue::fixed_service::limited;
@@ -12,9 +12,12 @@ const NEAR: f64 = 0.8;
 pub(super) fn capacity(p: &Parameters) -> Option<Bound> {
     let ((truesize, estimated), (places, certain)) = (p.truesize()?, p.places()?);
     let sentence = format!(
-        "A receive buffer of {} holds {places} datagrams of {truesize} bytes of kernel memory each; {certain} are \
+        "A receive buffer of {} holds {} datagrams of {} bytes of kernel memory each; {} are \
          certain while it is read.",
-        Bytes(p.rcvbuf())
+        Bytes(p.rcvbuf()),
+        grouped(places),
+        grouped(truesize),
+        grouped(certain)
     );
     let assumes = if estimated {
         "the truesize is estimated from the payload for a plain sender on one host: measure it with SO_MEMINFO; \
@@ -49,14 +52,16 @@ pub(super) fn compute(p: &Parameters) -> Option<Bound> {
     if dropped > 0.0 {
         let fill = places as f64 / (offered - rate);
         sentence += &format!(
-            "; {} are dropped once the queue of {places} has filled, {} after the start",
+            "; {} are dropped once the queue of {} has filled, {} after the start",
             percent(dropped),
+            grouped(places),
             seconds(fill)
         );
         bound = bound.with("fill_s", fill);
         if let Some(duration) = p.duration {
             let lost = ((offered - rate) * duration.as_secs_f64() - places as f64).max(0.0);
-            sentence += &format!("; in {duration} at least {lost:.0} datagrams");
+            let most = grouped(lost.round() as u64);
+            sentence += &format!("; in {duration} at least {most} datagrams");
             bound = bound.with("lost_packets", lost);
         }
     } else {
@@ -64,7 +69,8 @@ pub(super) fn compute(p: &Parameters) -> Option<Bound> {
         sentence += ": nothing is lost on average";
         if load > NEAR {
             sentence += &format!(
-                ", but with random arrivals at a load of {load:.2} the queue of {places} loses {}",
+                ", but with random arrivals at a load of {load:.2} the queue of {} loses {}",
+                grouped(places),
                 percent(random)
             );
         }

@@ -1,7 +1,7 @@
 //! A reader that stops: when the socket overflows, what is lost, which buffer outlasts the stop, how long it drains.
 
 use rxpath_core::Bytes;
-use rxpath_core::number::si;
+use rxpath_core::number::{grouped, si};
 
 use super::{Bound, Parameters, percent, seconds, whole_up};
 use crate::kinds::stall::Stall;
@@ -13,8 +13,9 @@ pub(super) fn compute(p: &Parameters) -> Option<Bound> {
     let bytes = whole_up(4.0 / 3.0 * needed * truesize as f64);
     let overflow = places as f64 / offered;
     let mut sentence = format!(
-        "At {} datagrams/s the socket queue of {places} datagrams overflows {} after the reader stops",
+        "At {} datagrams/s the socket queue of {} datagrams overflows {} after the reader stops",
         si(offered),
+        grouped(places),
         seconds(overflow)
     );
     let mut bound = Bound::new(
@@ -47,9 +48,11 @@ pub(super) fn compute(p: &Parameters) -> Option<Bound> {
         bound = bound.with("drain_s", drain).with("worst_sojourn_s", worst);
     }
     sentence += &format!(
-        "; to survive {} the socket needs --rcvbuf {} ({needed} datagrams)",
+        "; to survive {} the socket needs --rcvbuf {} ({} datagrams)",
         seconds(stall),
-        Bytes(bytes as u64)
+        // As the option takes it.
+        Bytes(bytes as u64).to_string().replace(' ', ""),
+        grouped(needed as u64)
     );
     Some(Bound { sentence: sentence + ".", ..bound })
 }

@@ -172,7 +172,7 @@ impl TraceCommand {
                 warnings.push(
                     Warning::new(
                         "events-lost",
-                        format!("{lost} events are missing from the timeline"),
+                        format!("{} events are missing from the timeline", grouped(lost)),
                     )
                     .cure("a shorter window, fewer CPUs (--cpu), or more events (--events)"),
                 );

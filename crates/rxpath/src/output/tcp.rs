@@ -56,7 +56,8 @@ fn threads(between: &CounterDelta<'_, Interval>) -> String {
 
 /// `3 ECONNRESET, 1 EOF`.
 pub fn kinds(map: &BTreeMap<String, u64>) -> String {
-    map.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+    let each = map.iter().map(|(name, count)| format!("{} {name}", grouped(*count)));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// Socket options as text.

@@ -1,7 +1,7 @@
 //! One sample as text: the path, the verdict, and the first rows of each tab.
 
 use rxpath_core::Nanos;
-use rxpath_core::number::si;
+use rxpath_core::number::{grouped, si};
 use rxpath_record::watch::{WatchFrame, WatchSettings};
 
 use super::cost;
@@ -43,8 +43,9 @@ pub fn text(frame: &WatchFrame, settings: &WatchSettings, rows: usize) -> String
         let line = match latency.count {
             0 => format!("latency {}: no packet passed in this window\n", latency.stage),
             count => format!(
-                "latency {}: {count} measured, p50 up to {}, p99 up to {}\n",
+                "latency {}: {} measured, p50 up to {}, p99 up to {}\n",
                 latency.stage,
+                grouped(count),
                 upper(latency.p50_ns),
                 upper(latency.p99_ns)
             ),

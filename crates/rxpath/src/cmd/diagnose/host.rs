@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_bpf::ProbeCost;
+use rxpath_core::number::grouped;
 use rxpath_diagnose::diagnose;
 use rxpath_live::{doubts, live};
 use rxpath_record::evidence::WindowEvidence;
@@ -98,6 +99,8 @@ fn text(judged: &Judged) -> String {
         "window: {duration_s:.2} s from {began}, {began_after_s:.1} s after the command\n"
     );
     let counters = judged.tcp_counters.iter();
-    text.extend(counters.map(|(name, count)| format!("TCP: {name} changed by {count}\n")));
+    text.extend(
+        counters.map(|(name, count)| format!("TCP: {name} changed by {}\n", grouped(*count))),
+    );
     sentences(&(text + &output::steal::cost(&judged.probe_cost)))
 }
