@@ -228,3 +228,13 @@ fn microseconds_take_a_unit() {
     assert_eq!(bounds("50us"), bounds("50"));
     rxpath(&["steal", "--irq-entry", "5 parsecs"]).ends(2).warns("for example 5.5 or 500ns");
 }
+
+#[test]
+fn what_trace_cannot_watch_says_what_it_can() {
+    for (words, wrong, right) in [
+        (["--port", "0"], "--port 0 is no port", "from 1 to 65535"),
+        (["--dev", "no-such-dev0"], "--dev no-such-dev0: no such device", "`ip link`"),
+    ] {
+        rxpath(&[&["trace"][..], &words].concat()).ends(2).warns(wrong).warns(right);
+    }
+}

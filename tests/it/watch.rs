@@ -229,7 +229,7 @@ fn what_cannot_be_shown_is_refused_in_a_line() {
         (vec!["watch", "--replay", &empty, "--json"], "no recording"),
         (vec!["watch", "--replay", &head, "--json"], "no whole frame"),
         (vec!["watch", "--replay", &missing, "--json"], "No such file"),
-        (vec!["watch", "--replay", dir.path().to_str().unwrap(), "--json"], "no regular file"),
+        (vec!["watch", "--replay", dir.path().to_str().unwrap(), "--json"], "--record` wrote"),
         (vec!["watch", "--replay", &head, "--record", "x"], "--record"),
     ] {
         let output = rxpath(&words).ends(2).warns(told_word);

@@ -96,7 +96,7 @@ pub(super) fn nearest<'a>(
 pub(super) fn suggestion(word: &str, what: &str, candidates: &[&str]) -> String {
     match nearest(word, candidates.iter().copied()) {
         Some(known) => format!("did you mean `{known}`?"),
-        None if candidates.is_empty() => format!("there is no {what} here"),
+        None if candidates.is_empty() => format!("there are no {what} here"),
         None => format!("{what} known here: {}", candidates.join(", ")),
     }
 }

@@ -135,7 +135,7 @@ impl TraceCommand {
     fn filter(&self) -> Result<Filter, Failure> {
         let mut filter = Filter { port: self.port.unwrap_or(0), ..Filter::default() };
         if self.port == Some(0) {
-            return Err(Failure::usage("--port 0 is no port"));
+            return Err(Failure::usage("--port 0 is no port: name one from 1 to 65535"));
         }
         if let Some(cpus) = &self.cpu {
             thread::check_cpus(cpus).or_usage(|| format!("--cpu {cpus}"))?;
@@ -144,6 +144,7 @@ impl TraceCommand {
         if let Some(dev) = &self.dev {
             filter.ifindex = if_nametoindex(dev.as_str()).map_err(|_| {
                 Failure::usage(format!("--dev {dev}: no such device in this network namespace"))
+                    .hint("`ip link` lists its devices")
             })?;
             let netns =
                 std::fs::metadata("/proc/self/ns/net").context("look up the network namespace")?;

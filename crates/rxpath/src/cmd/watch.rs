@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use rxpath_core::number::grouped;
 use rxpath_host::Root;
 use rxpath_live::watch::{EntryCost, LiveWatcher, NOT_ASKED, WatcherOptions};
 use rxpath_record::watch::{Recorded, WatchFrame, WatchSettings, head_line, parse, tail_line};
@@ -198,14 +199,13 @@ fn read(path: &Path) -> Result<Recorded, Failure> {
     let named = || format!("--replay {}", path.display());
     let about = std::fs::metadata(path).or_usage(named)?;
     if !about.is_file() {
-        return Err(Failure::usage(format!("{}: no regular file", named())));
+        let what = format!("{}: no regular file", named());
+        return Err(Failure::usage(what).hint("name a file that `rxpath watch --record` wrote"));
     }
     if about.len() > LARGEST_BYTES {
-        return Err(Failure::usage(format!(
-            "{}: {} bytes, at most {LARGEST_BYTES}",
-            named(),
-            about.len()
-        )));
+        let [size, most] = [about.len(), LARGEST_BYTES].map(grouped);
+        let what = format!("{}: {size} bytes, and at most {most} can be read", named());
+        return Err(Failure::usage(what).hint("record a shorter time, or with a longer --interval"));
     }
     let bytes = std::fs::read(path).or_usage(named)?;
     parse(&bytes).or_usage(named)

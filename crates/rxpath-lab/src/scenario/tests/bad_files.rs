@@ -180,7 +180,7 @@ fn each_error_names_its_line_and_what_would_be_right() {
         ),
         (
             "[[variant]]\nname = \"b\"\nfrom = \"a\"\n[[variant]]\nname = \"a\"",
-            "t.toml:4: no variant above is called `a`; there is no variants here",
+            "t.toml:4: no variant above is called `a`; there are no variants here",
         ),
         (
             "[[variant]]\nname = \"a\"\ntrials.seed = 1",
