@@ -58,8 +58,11 @@ impl Claim {
     /// A claim of `stage` about the reader's socket, and all that was lost there.
     pub fn at_socket(view: &View, stage: Stage, confidence: Confidence, sentence: String) -> Self {
         let lost = view.lost_at(Place::SocketBuffer);
-        Self::new(stage, confidence, Part::READING, sentence)
-            .losing_at(view, Place::SocketBuffer, lost)
+        Self::new(stage, confidence, Part::READING, sentence).losing_at(
+            view,
+            Place::SocketBuffer,
+            lost,
+        )
     }
 
     /// Names the CPU.

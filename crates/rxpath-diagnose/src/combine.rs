@@ -200,9 +200,8 @@ fn softirq(seen: &[Seen], middle: &Seen) -> Answer {
 
 /// By how much each pair's rate changed.
 fn every_pair(seen: &[Seen]) -> Option<EvidenceLine> {
-    let each = seen
-        .iter()
-        .map(|pair| change(pair.before.delivered_pps(), pair.after.delivered_pps()));
+    let each =
+        seen.iter().map(|pair| change(pair.before.delivered_pps(), pair.after.delivered_pps()));
     let text = format!("delivered, change of each pair: {}", each.collect::<Vec<_>>().join(", "));
     (seen.len() > 1).then(|| line(text, "the receiver's counts in the windows of all pairs"))
 }

@@ -293,7 +293,8 @@ impl HostFacts {
 
     /// The port whose socket dropped the most datagrams, and how many; `None` when none did.
     pub(crate) fn worst_udp_socket(&self) -> Option<(u16, u64)> {
-        let worst = self.udp_ports.value()?.iter().max_by_key(|(_, port)| port.worst_drops_total)?;
+        let worst =
+            self.udp_ports.value()?.iter().max_by_key(|(_, port)| port.worst_drops_total)?;
         (worst.1.worst_drops_total > 0).then_some((*worst.0, worst.1.worst_drops_total))
     }
 

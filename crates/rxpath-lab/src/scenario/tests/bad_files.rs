@@ -261,7 +261,8 @@ fn each_error_names_its_line_and_what_would_be_right() {
 
 #[test]
 fn an_empty_text_is_refused_and_says_what_a_missing_one_means() {
-    let two = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n[[compare]]\nvariant = \"b\"\n";
+    let two =
+        "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n[[compare]]\nvariant = \"b\"\n";
     let with = |line: &str| error(&format!("{two}{line}"));
     assert_eq!(
         with("metric = \"\""),

@@ -63,7 +63,8 @@ fn speed(_: &Ask<'_>, device: &Device) -> Checked {
     let better = format!("{best} Mb/s, the NIC's maximum");
     if forced {
         let observed = format!("{now} Mb/s, forced: negotiation is off");
-        return Answer::found(observed, better, "the NIC is set to this speed").changes(negotiate());
+        return Answer::found(observed, better, "the NIC is set to this speed")
+            .changes(negotiate());
     }
     Answer::found(
         format!("{now} Mb/s"),
