@@ -71,7 +71,7 @@ impl Probes {
 
     /// To be called some fifty times a second: the cost is measured in the first part of the window only.
     pub(super) fn note(&mut self) {
-        if let Some(Some(Ok(meter))) = self.parts.as_mut().map(|parts| &mut parts.meter) {
+        if let Some(meter) = self.parts.as_mut().and_then(|parts| parts.meter.as_mut()) {
             meter.note();
         }
     }

@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn bytes_go_over_and_ends_are_told() {
         let (one, other) = UnixStream::pair().unwrap();
-        one.0.set_nonblocking(true).unwrap();
+        one.set_nonblocking(true).unwrap();
         let mut into = [0; 8];
         assert_eq!(recv(one.as_raw_fd(), &mut into), Err(Errno::EAGAIN));
         assert_eq!(send(other.as_raw_fd(), b"hello"), Ok(5));

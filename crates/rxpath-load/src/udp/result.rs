@@ -257,6 +257,15 @@ pub struct XdpLedger {
     pub wakeups_count: u64,
 }
 
+impl std::ops::AddAssign for XdpLedger {
+    fn add_assign(&mut self, other: Self) {
+        self.handed_over_packets += other.handed_over_packets;
+        self.completed_packets += other.completed_packets;
+        self.invalid_packets += other.invalid_packets;
+        self.wakeups_count += other.wakeups_count;
+    }
+}
+
 /// What became of frames that were given to a device, by its driver's answers (tracepoint `xdp_devmap_xmit`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FramesLedger {

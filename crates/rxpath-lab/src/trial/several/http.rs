@@ -52,6 +52,7 @@ mod tests {
     use rxpath_stats::Histogram;
 
     use super::*;
+    use crate::trial::side::SideMeasurements;
 
     #[test]
     fn servers_are_added_and_their_times_are_those_of_one_histogram() {
@@ -64,10 +65,11 @@ mod tests {
         let told = |ns: u64, count: u64| {
             let mut times = Histogram::of_times();
             times.record_n(ns, count);
-            ("read_to_reply".to_owned(), hlog::encoded(&times).unwrap())
+            let histograms = vec![("read_to_reply".to_owned(), hlog::encoded(&times).unwrap())];
+            SideMeasurements { histograms, ..SideMeasurements::default() }
         };
         let (one, two) = (of(990), of(10));
-        let all = serve(&[&one, &two], &Times::of([told(1_000, 990), told(5_000_000, 10)].iter()));
+        let all = serve(&[&one, &two], &Times::of(&[&told(1_000, 990), &told(5_000_000, 10)]));
         assert_eq!((all.requests_total, all.replies_total["200"]), (1_000, 1_000));
         assert_eq!(all.connections.accepted_total, 6);
         let times = all.read_to_reply_us.unwrap();

@@ -107,7 +107,7 @@ mod tests {
             ..ServeResult::default()
         };
         let (one, two) = (of(5, Who::NotHere), of(7, Who::Receiver));
-        let all = serve(&[&one, &two], &Times::of([].iter()));
+        let all = serve(&[&one, &two], &Times::of(&[]));
         assert_eq!((all.delivered_packets, all.limit.who), (12, Who::Receiver));
         assert_eq!((all.sequence.streams_count, all.sequence.lost_packets), (4, 2));
         assert_eq!(all.sequence.senders, [SenderPackets { sender: 1, packets: 12 }]);

@@ -146,13 +146,11 @@ fn simulate(case: Case) -> Outcome {
             && at <= client.now_ns
         {
             client.wire.coming.pop();
-            if client.conns[slot].generation != generation {
-                continue;
-            }
-            match (connects, lost) {
-                (true, _) => client.connected(slot),
-                (false, true) => client.fail(slot, Kind::Read, None),
-                (false, false) => client.received(slot, REPLY),
+            match (client.conns[slot].generation == generation, connects, lost) {
+                (false, ..) => {}
+                (true, true, _) => client.connected(slot),
+                (true, false, true) => client.fail(slot, Kind::Read, None),
+                (true, false, false) => client.received(slot, REPLY),
             }
         }
     }

@@ -28,11 +28,7 @@ pub(super) fn finish(load: &mut Load) -> Result<Finished<LoadResult>, LoadError>
         result.threads.push(report.thread);
         streams.extend(report.streams);
         if let Some(ledger) = report.xdp {
-            let all = result.xdp.get_or_insert_default();
-            all.handed_over_packets += ledger.handed_over_packets;
-            all.completed_packets += ledger.completed_packets;
-            all.invalid_packets += ledger.invalid_packets;
-            all.wakeups_count += ledger.wakeups_count;
+            *result.xdp.get_or_insert_default() += ledger;
         }
         // Equal bounds always fit.
         let _ = lateness.merge(&report.lateness);

@@ -81,7 +81,7 @@ fn line(id: &str, device: Option<&str>, text: &str) -> String {
 }
 
 fn section(title: &str, lines: impl Iterator<Item = String>) -> String {
-    let lines: String = lines.map(|line| format!("  {line}")).collect();
+    let lines: String = lines.flat_map(|line| ["  ".to_owned(), line]).collect();
     if lines.is_empty() {
         return lines;
     }

@@ -26,9 +26,9 @@ pub(super) fn run(flags: Flags, connection: &mut Connection, lent: &mut Lent) ->
     Ok(last)
 }
 
-/// Repeats a step until the kernel has no more bytes, or no more room, or until it moved fewer bytes than `least`.
+/// Repeats a step until the kernel has no more bytes, or no more room, or until it moved fewer bytes than `at_least`.
 fn repeat(
-    least: u64,
+    at_least: u64,
     lent: &mut Lent,
     mut step: impl FnMut(&mut Lent) -> io::Result<Step>,
 ) -> io::Result<Step> {
@@ -43,7 +43,7 @@ fn repeat(
             Err(error) => return Err(error),
         }
         let moved = lent.delivered + lent.sent - before.0;
-        if lent.transactions > before.1 || moved < least {
+        if lent.transactions > before.1 || moved < at_least {
             break;
         }
     }
