@@ -185,9 +185,9 @@ mod tests {
     #[test]
     fn threads_of_a_ring_do_not_show_their_sockets() {
         let tree = tempfile::tempdir().unwrap();
-        let root = Root::tree(tree.path()).unwrap();
         let thread = tree.path().join("proc/7/task/8");
         std::fs::create_dir_all(&thread).unwrap();
+        let root = Root::tree(tree.path()).unwrap();
         // One that waits for completions, and one that polls for submissions (as `iou-sqp-7` shows itself).
         for call in [libc::SYS_io_uring_enter, libc::SYS_io_uring_setup] {
             std::fs::write(thread.join("syscall"), format!("{call} 0x4 0x0 0x1 0x1\n")).unwrap();
