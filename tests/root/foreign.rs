@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use rxpath_core::number::grouped;
 use rxpath_record::ledger::{Balance, Figure, Ledger, Place};
 use rxpath_record::manifest::{Manifest, Trial};
 
@@ -207,7 +208,8 @@ fn more_than_were_sent_are_told_as_that() {
     let trial = only(&manifest);
     let Balance::Excess(more) = trial.ledger.balance() else { panic!("{:?}", trial.ledger) };
     assert_eq!(more, trial.ledger.offered_packets.div_ceil(4));
-    assert!(manifest.headline.contains(&format!("{more} more datagrams arrived than were sent")));
+    let told = format!("{} more datagrams arrived than were sent", grouped(more));
+    assert!(manifest.headline.contains(&told), "{}", manifest.headline);
     assert!(!manifest.headline.contains("accounted for"), "{}", manifest.headline);
 }
 
