@@ -1,6 +1,7 @@
 //! What all probes have in common: a caller of several asks each of them, and forgets none.
 
 use rxpath_core::Warning;
+use rxpath_core::number::grouped;
 use rxpath_host::HostError;
 
 use crate::bytes::Fields;
@@ -62,7 +63,7 @@ pub fn missing(programs: &[ProgramState]) -> impl Iterator<Item = Warning> {
 
 /// That so much found no room; none for nothing.
 pub fn lost_warning(lost: u64) -> Option<Warning> {
-    let text = format!("{lost} records did not fit in the BPF maps of the probes");
+    let text = format!("{} records did not fit in the BPF maps of the probes", grouped(lost));
     (lost > 0).then(|| {
         Warning::new("records-lost", text)
             .because("the rows lack these records")
@@ -99,8 +100,8 @@ mod tests {
     #[test]
     fn what_was_lost_is_told_and_nothing_is_not() {
         assert_eq!(lost_warning(0), None);
-        let told = lost_warning(7).unwrap().to_string();
-        assert!(told.starts_with("7 records"), "{told}");
+        let told = lost_warning(7_000).unwrap().to_string();
+        assert!(told.starts_with("7,000 records"), "{told}");
         assert_eq!((lost(&[]).unwrap(), map_bytes(&[]), programs(&[]).len()), (0, 0, 0));
     }
 }

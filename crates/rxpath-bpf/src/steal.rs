@@ -226,8 +226,9 @@ fn missed(window: &Reading) -> Vec<Warning> {
     let lost = sum(|cpu| cpu.lost_slices);
     if lost > 0 {
         let lost_s = sum(|cpu| cpu.lost_ns) as f64 / 1e9;
+        let text = format!("{} time slices ({lost_s:.3} s) have no row", grouped(lost));
         warnings.push(
-            Warning::new("tasks-lost", format!("{lost} time slices ({lost_s:.3} s) have no row"))
+            Warning::new("tasks-lost", text)
                 .because("more tasks ran than fit in the map (32,768 pairs of task and CPU)"),
         );
     }

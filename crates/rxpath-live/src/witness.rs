@@ -9,6 +9,7 @@ use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::locks::{Locks, Waits};
 use rxpath_bpf::probe::{Probe, lost};
 use rxpath_core::IntoMap;
+use rxpath_core::number::grouped;
 use rxpath_host::read::clock::monotonic_ns;
 use rxpath_host::read::procfs::task;
 use rxpath_host::{HostError, Root};
@@ -94,9 +95,11 @@ impl Witness {
         // Since the start.
         match lost(&self.parts()) {
             Ok(0) => {}
-            Ok(lost) => probed
-                .gaps
-                .push(format!("{lost} slices, polls or waits found no room in their maps")),
+            Ok(lost) => {
+                let lost = grouped(lost);
+                let why = format!("{lost} slices, polls or waits found no room in their maps");
+                probed.gaps.push(why);
+            }
             Err(why) => probed
                 .gaps
                 .push(format!("how many slices, polls or waits found no room is unknown: {why}")),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rxpath_bpf::Probe;
 use rxpath_bpf::reads::{ReadBy, Reads};
 use rxpath_core::IntoMap;
+use rxpath_core::number::grouped;
 use rxpath_host::read::identity::network_namespace;
 
 /// Datagrams by thread, by the inode of each socket that was read.
@@ -51,7 +52,7 @@ impl Reading {
         let now = self.probe.read().map_err(|error| error.to_string())?;
         match self.probe.lost().map_err(|error| error.to_string())? {
             0 => since(self.begun.as_deref(), &now),
-            lost => Err(format!("{lost} reads found no room in the map")),
+            lost => Err(format!("{} reads found no room in the map", grouped(lost))),
         }
     }
 }

@@ -40,7 +40,7 @@ use dropping::Dropping;
 use latency::Latency;
 use one_flow::OneFlow;
 use ports::Ports;
-use rows::{busiest, length, longest_s, napi_threads, napis, net_rx, net_tx_ns, with_gone};
+use rows::{busiest, length, longest_s, napi_threads, napis, net_rx, net_tx_ns, no_room, with_gone};
 use sizes::Sizes;
 
 pub use budget::ProbeLimit;
@@ -363,10 +363,8 @@ impl Probes {
         self.seen.sampled = sampled.into_iter().flatten().collect();
         self.seen.lost_count = self.lost()?;
         let lost: u64 = self.seen.lost_count.values().sum();
-        if lost > 0 {
-            let why = format!("{lost} found no room in a map of the probes since watching began");
-            self.seen.gaps.insert("records of the probes".into(), why);
-        }
+        let why = no_room(lost, "found no room in a map of the probes since watching began");
+        self.seen.gaps.extend(why.map(|why| ("records of the probes".to_owned(), why)));
         self.seen.gaps.extend(self.missing.clone());
         if self.without_latency {
             self.seen.gaps.insert(LATENCY_PROBE.into(), "left out to keep the budget".into());
@@ -406,11 +404,8 @@ impl Probes {
         steal.window_s = length(steal.cpus.iter().map(|cpu| cpu.window_s), most_s);
         let mut gaps: BTreeMap<String, String> = entry_gap(&self.irq_entry).into_iter().collect();
         gaps.extend(now.warnings.iter().map(|warning| (warning.code.clone(), warning.to_string())));
-        if window.lost() > 0 {
-            let why =
-                format!("{} slices or polls found no room in the kernel's table", window.lost());
-            gaps.insert("slices of tasks".into(), why);
-        }
+        let why = no_room(window.lost(), "slices or polls found no room in the kernel's table");
+        gaps.extend(why.map(|why| ("slices of tasks".to_owned(), why)));
         let polls = napis(&polled.napis, &self.polled.napis);
         self.sizes.add(&polls);
         self.seen = Seen {

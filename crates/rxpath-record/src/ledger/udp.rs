@@ -97,6 +97,7 @@ impl Udp {
             (datagrams, unit.most(most), exact && least == most);
         let why = "other programs' sockets dropped datagrams too";
         term.bound = (!term.exact).then(|| {
+            let [least, most] = [least, most].map(signed);
             format!("{}: between {least} and {most} packets were dropped: {why}", term.counter)
         });
     }

@@ -7,6 +7,7 @@ use rxpath_bpf::account::row::PF_KTHREAD;
 use rxpath_bpf::drops::SkbDrop;
 use rxpath_bpf::polls::{CpuPolls, PollsReading};
 use rxpath_core::measured::NapiPolls;
+use rxpath_core::number::grouped;
 use rxpath_core::{IntoMap, Log2, SortFew};
 
 use crate::watch::drops::MOST_ROWS;
@@ -130,6 +131,11 @@ pub(super) fn longest_s(readings: [&Reading; 2], (counted_s, whole_s): (f64, f64
     let mut warnings = readings.into_iter().flat_map(|reading| &reading.warnings);
     let is_one_away = warnings.any(|warning| warning.code == CPU_NOT_READ);
     if is_one_away { counted_s } else { counted_s.max(whole_s) }
+}
+
+/// That so many found no room, in these words; none for nothing.
+pub(super) fn no_room(lost: u64, what: &str) -> Option<String> {
+    (lost > 0).then(|| format!("{} {what}", grouped(lost)))
 }
 
 /// The task that used most of each CPU, the idle task left out.
@@ -354,6 +360,12 @@ mod tests {
         let now = [cpu(1, [130, 250]), cpu(2, [7, 40])];
         assert_eq!(net_tx_ns(&now, &before), 37);
         assert_eq!(net_rx(&now, &before), [(1, (5, 50)), (2, (4, 40))].into());
+    }
+
+    #[test]
+    fn what_found_no_room_is_counted_and_nothing_is_no_gap() {
+        assert_eq!(no_room(0, "slices"), None);
+        assert_eq!(no_room(1_234, "slices").as_deref(), Some("1,234 slices"));
     }
 
     #[test]
