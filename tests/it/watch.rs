@@ -221,6 +221,10 @@ fn what_cannot_be_shown_is_refused_in_a_line() {
     let empty = write("empty", "");
     let head = write("head", "{\"type\":\"settings\",\"schema\":\"rxpath/watch/1.0\"}\n");
     let missing = dir.path().join("missing").to_str().unwrap().to_owned();
+    let large = write("large", "");
+    fs::OpenOptions::new().write(true).open(&large).unwrap().set_len((4 << 30) + 1).unwrap();
+    let no_file = "no regular file\nhint: name a file that `rxpath watch --record` wrote";
+    let too_large = "at most 4,294,967,296 can be read\nhint: record a shorter time";
     for (words, told_word) in [
         (vec!["watch"], "no terminal"),
         (vec!["watch", "--interval", "1ms", "--once"], "--interval 1ms"),
@@ -229,7 +233,8 @@ fn what_cannot_be_shown_is_refused_in_a_line() {
         (vec!["watch", "--replay", &empty, "--json"], "no recording"),
         (vec!["watch", "--replay", &head, "--json"], "no whole frame"),
         (vec!["watch", "--replay", &missing, "--json"], "No such file"),
-        (vec!["watch", "--replay", dir.path().to_str().unwrap(), "--json"], "--record` wrote"),
+        (vec!["watch", "--replay", dir.path().to_str().unwrap(), "--json"], no_file),
+        (vec!["watch", "--replay", &large, "--json"], too_large),
         (vec!["watch", "--replay", &head, "--record", "x"], "--record"),
     ] {
         let output = rxpath(&words).ends(2).warns(told_word);
