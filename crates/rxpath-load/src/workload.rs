@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::Warning;
+use rxpath_core::number::grouped;
 use rxpath_stats::Histogram;
 use serde::Serialize;
 
@@ -131,22 +132,31 @@ impl<R> Finished<R> {
     }
 }
 
-/// Counts by name as a warning lists them: `3 ECONNRESET, 1 EPIPE`.
+/// Counts by name as a warning lists them, without those of 0: `1,200 ECONNRESET, 1 EPIPE`.
 pub(crate) fn listed(counts: &BTreeMap<String, u64>) -> String {
-    let each: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
-    each.join(", ")
+    let found = counts.iter().filter(|(_, count)| **count > 0);
+    let each = found.map(|(name, count)| format!("{} {name}", grouped(*count)));
+    each.collect::<Vec<String>>().join(", ")
 }
 
 /// Times over the histogram's range.
 fn clipped((name, times): &(&'static str, Histogram)) -> Option<Warning> {
     let (count, name) = (times.clipped(), name.replace('_', " "));
-    let text = format!("{count} values of {name} were over 60 s and are counted as 60 s");
+    let shown = grouped(count);
+    let text = format!("{shown} values of {name} were over 60 s and are counted as 60 s");
     (count > 0).then(|| Warning::new("clipped", text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_are_listed_with_grouped_digits_and_without_zeros() {
+        let counts = [("ECONNRESET", 1_200), ("EPIPE", 1), ("timeout", 0)];
+        let counts = counts.map(|(name, count)| (name.to_owned(), count));
+        assert_eq!(listed(&counts.into()), "1,200 ECONNRESET, 1 EPIPE");
+    }
 
     #[test]
     fn times_over_a_histogram_s_range_are_said() {

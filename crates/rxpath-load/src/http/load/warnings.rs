@@ -177,15 +177,10 @@ fn waited(result: &LoadResult) -> Option<Warning> {
 }
 
 fn errors(result: &LoadResult) -> Option<Warning> {
-    let kinds: Vec<String> = result
-        .errors_total
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(kind, count)| format!("{count} {kind}"))
-        .collect();
+    let kinds = listed(&result.errors_total);
     let causes = listed(&result.error_causes_total);
     (!kinds.is_empty()).then(|| {
-        let warning = Warning::new("errors", format!("errors: {}", kinds.join(", ")));
+        let warning = Warning::new("errors", format!("errors: {kinds}"));
         if causes.is_empty() { warning } else { warning.because(causes) }
     })
 }

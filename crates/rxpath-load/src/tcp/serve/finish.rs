@@ -1,5 +1,6 @@
 //! Adding up what a server's threads did.
 
+use rxpath_core::number::grouped;
 use rxpath_core::{IntoMap, Warning};
 
 use crate::LoadError;
@@ -75,8 +76,9 @@ fn notice(serve: &Serve, result: &ServeResult) -> Vec<Warning> {
     warnings.extend(result.mismatches.first().map(mismatch));
     if let Some(count) = result.accept_errors_total.get("EMFILE") {
         let limit = serve.settings.descriptors_count;
+        let text = format!("accepting failed {} times with EMFILE", grouped(*count));
         warnings.push(
-            Warning::new("descriptors", format!("accepting failed {count} times with EMFILE"))
+            Warning::new("descriptors", text)
                 .because(format!("the process may open {limit} file descriptors (RLIMIT_NOFILE)"))
                 .cure("raise the hard limit (`ulimit -Hn`), or use fewer connections"),
         );

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use rxpath_core::Warning;
+use rxpath_core::number::grouped;
 
 use crate::LoadError;
 use crate::limit::{Limit, Who, any_busy, busy_text};
@@ -120,7 +121,7 @@ fn notice(result: &LoadResult) -> Vec<Warning> {
         warnings.push(Warning::new("send-errors", text));
     }
     if result.refused_count > 0 {
-        let text = format!("{} sends failed with ECONNREFUSED", result.refused_count);
+        let text = format!("{} sends failed with ECONNREFUSED", grouped(result.refused_count));
         warnings.push(
             Warning::new("refused", text)
                 .because("no socket listens on that port at the destination")

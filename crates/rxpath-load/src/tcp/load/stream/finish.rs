@@ -141,6 +141,7 @@ fn notice(stream: &StreamClient, result: &StreamResult, undrained: usize) -> Vec
     warnings.extend(result.mismatches.iter().chain(there).next().map(mismatch));
     warnings.extend(lost(&result.connection_errors_total, result.peer_lost));
     if undrained > 0 {
+        let undrained = grouped(undrained as u64);
         let text = format!("{undrained} connections still had bytes in flight after 10 s");
         warnings.push(
             Warning::new("not-drained", text)
