@@ -8,6 +8,7 @@ mod objective;
 mod record;
 mod told;
 
+use rxpath_core::number::grouped;
 use rxpath_core::units::si;
 use rxpath_core::{Nanos, Warning};
 use rxpath_load::udp::result::SocketResult;
@@ -264,7 +265,8 @@ impl Running<'_> {
         });
         let requests = ask.objectives.latency.map(|latency| {
             let needed = needed_values(latency.quantile.above_ratio);
-            (needed / good, format!("{latency} needs {needed:.0} requests, ten of them above it"))
+            let shown = grouped(needed.round() as u64);
+            (needed / good, format!("{latency} needs {shown} requests, ten of them above it"))
         });
         let most = hidden.into_iter().chain(requests).max_by(|a, b| a.0.total_cmp(&b.0));
         let Some((needed_s, why)) = most else { return Ok(()) };
