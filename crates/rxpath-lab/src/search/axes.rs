@@ -19,7 +19,7 @@ pub fn candidates(
     let mut chosen = Chosen::default();
     for axis in &search.axes {
         for sets in &axis.values {
-            // Settings that only work together have the name of theirs.
+            // Settings that only work together have the name of their axis.
             let name = if let [only] = sets.as_slice() { only } else { &axis.name };
             let entry = Entry::new(name, sets.as_slice(), &[]);
             match available(&entry)? {

@@ -60,8 +60,8 @@ pub(super) fn compute(p: &Parameters) -> Option<Bound> {
         bound = bound.with("fill_s", fill);
         if let Some(duration) = p.duration {
             let lost = ((offered - rate) * duration.as_secs_f64() - places as f64).max(0.0);
-            let most = grouped(lost.round() as u64);
-            sentence += &format!("; in {duration} at least {most} datagrams");
+            let least = grouped(lost.round() as u64);
+            sentence += &format!("; in {duration} at least {least} datagrams");
             bound = bound.with("lost_packets", lost);
         }
     } else {
