@@ -60,10 +60,10 @@ struct CarryingLink {
     carrier_changes: Option<u32>,
 }
 
-/// The part of a trial between two readings of its links: what `the window` follows, of a change, and of a loss of which no
-/// instant is known. This one is ramp and settle: a connection of TCP and a queue still have in the window what happened there.
+/// Words before `the window` for what happened in ramp and settle: of a change, and of a loss without a known instant. A connection of
+/// TCP and a queue still have in the window what happened there.
 const BEFORE: [&str; 2] = ["before", "before"];
-/// The same of the window.
+/// The same for what happened in the window.
 const WINDOW: [&str; 2] = ["in", "during"];
 
 impl CarryingLink {

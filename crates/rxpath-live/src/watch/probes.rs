@@ -40,7 +40,9 @@ use dropping::Dropping;
 use latency::Latency;
 use one_flow::OneFlow;
 use ports::Ports;
-use rows::{busiest, length, longest_s, napi_threads, napis, net_rx, net_tx_ns, no_room, with_gone};
+use rows::{
+    busiest, length, longest_s, napi_threads, napis, net_rx, net_tx_ns, no_room, with_gone,
+};
 use sizes::Sizes;
 
 pub use budget::ProbeLimit;

@@ -21,7 +21,7 @@ fn costs_are_found_again() {
     let got = softirq(&loads(864.0, 7980.0, 0.0)).unwrap();
     assert!((got.packet.value - 864.0).abs() < 1e-3, "{got:?}");
     assert!((got.interrupt.value - 7980.0).abs() < 1e-3, "{got:?}");
-    // What is gone without any load is no part of the costs.
+    // What is gone without any load is no part of the costs, and explained.
     assert!(got.unexplained_ratio < 1e-6, "{got:?}");
 }
 

@@ -24,8 +24,8 @@ pub(super) fn register(socket: &Socket, shape: Shape) -> io::Result<Memory> {
     Ok(memory)
 }
 
-pub(super) fn bind(socket: &Socket, shape: Shape, is_copying: bool) -> io::Result<()> {
-    let how = if is_copying { libc::XDP_COPY } else { libc::XDP_ZEROCOPY };
+pub(super) fn bind(socket: &Socket, shape: Shape, copies: bool) -> io::Result<()> {
+    let how = if copies { libc::XDP_COPY } else { libc::XDP_ZEROCOPY };
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
         sxdp_flags: how | libc::XDP_USE_NEED_WAKEUP,

@@ -114,6 +114,9 @@ impl Runs {
     /// What the run did so far; connections that are still open count at their end.
     pub(super) fn report(&self, id: u64, maps: bool) -> ServerReport {
         let run = self.run(id);
+        // Connections that end meanwhile wait for this lock: the clocks of the threads are read without it.
+        let last_ns = locked(&run.so_far).moved.last_ns;
+        let threads = self.busy(&run, last_ns);
         let so_far = locked(&run.so_far);
         let moved = so_far.moved;
         ServerReport {
@@ -124,7 +127,7 @@ impl Runs {
             duration_s: moved.last_ns.saturating_sub(moved.first_ns) as f64 / 1e9,
             mapped_bytes: maps.then_some(moved.mapped_bytes),
             mismatches: so_far.mismatches.clone(),
-            threads: self.busy(&run, moved.last_ns),
+            threads,
             tcp: so_far.tcp,
         }
     }

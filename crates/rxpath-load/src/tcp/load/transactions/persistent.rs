@@ -156,6 +156,7 @@ impl<'p> Persistent<'p> {
             }
             while conn.need > 0 && conn.owed == 0 {
                 match conn.receive(socket, plan, &mut self.buffer, client_thread) {
+                    // The clock was read when it completed.
                     Ok(true) => now_ns = client_thread.tally.last_ns.get(),
                     Ok(false) => {}
                     Err(error) if is_passing(&error) && !client_thread.shared.is_stopped() => {}
@@ -250,6 +251,7 @@ impl<'p> Persistent<'p> {
         }
         match conn.receive(socket, plan, &mut self.buffer, client_thread) {
             Ok(true) => {
+                // The clock was read when it completed.
                 let now_ns = client_thread.tally.last_ns.get();
                 let next =
                     if client_thread.is_over(now_ns) { None } else { client_thread.next(now_ns) };

@@ -53,13 +53,14 @@ pub(super) fn run(plan: Plan, single: bool, start: &Start) -> Result<Report, Loa
         client_thread.end();
         persistent.end(&mut client_thread).map_err(|e| LoadError::io("end connections", e))?;
     }
-    let listed = persistent.results(start.index);
+    let infos = plan.sockets.iter().filter_map(|socket| TcpSummary::read(socket.fd()));
+    let (tcp, listed) = (TcpSummary::of(infos), persistent.results(start.index));
     drop(persistent);
     tally.connections.set(0);
     Ok(Report {
         seen: client_thread.seen,
         thread: ThreadResult::of(client_thread.usage, tally),
-        tcp: TcpSummary::of(plan.sockets.iter().filter_map(|socket| TcpSummary::read(socket.fd()))),
+        tcp,
         listed,
         _plan: plan,
     })
