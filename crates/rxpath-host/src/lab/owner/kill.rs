@@ -19,9 +19,11 @@ fn kill(id: ProcessId) -> Result<bool, HostError> {
     // SAFETY: pidfd_open takes two integers and touches no memory of ours.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     if fd < 0 {
-        return match HostError::last_os(format!("open process {pid}")) {
-            HostError::Kernel { errno: libc::ESRCH, .. } => Ok(false),
-            error => Err(error),
+        // Read before anything allocates: an allocation may change errno.
+        let error = std::io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::ESRCH) => Ok(false),
+            _ => Err(HostError::os(format!("open process {pid}"), &error)),
         };
     }
     // SAFETY: the descriptor was just opened and has no other owner.
