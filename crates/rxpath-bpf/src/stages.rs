@@ -177,6 +177,7 @@ impl Stages {
     /// Puts the programs into place. They count from [`Stages::begin`] on.
     pub fn attach(&mut self) -> Result<(), HostError> {
         self.reads.attach(&mut self.loaded)?;
+        // Far in the future: before `begin` no packet is of a turn.
         put_turn(&self.loaded, u64::MAX)?;
         self.hooks.attach(&mut self.loaded, &self.cpus)
     }

@@ -61,7 +61,7 @@ pub struct PacketHooks {
 /// What the hooks of a probe need in addition to being attached.
 #[derive(Clone, Copy, Debug)]
 pub struct Around {
-    /// Before each turn.
+    /// Before each turn but that of [`PacketHooks::attach`].
     pub begin: fn(&Loaded) -> Result<(), HostError>,
     /// Packets of each of these CPUs since the start.
     pub received: fn(&Loaded, &[u32]) -> Result<Vec<u64>, HostError>,
@@ -75,7 +75,7 @@ impl PacketHooks {
         Self { names, cost, around, begun, turns, on_call, received: Vec::new() }
     }
 
-    /// The first turn begins; [`Around::begin`] is for those after it.
+    /// The first turn begins, without [`Around::begin`].
     pub fn attach(&mut self, loaded: &mut Loaded, cpus: &[u32]) -> Result<(), HostError> {
         self.received = (self.around.received)(loaded, cpus)?;
         self.begun = Instant::now();
