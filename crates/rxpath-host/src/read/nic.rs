@@ -217,12 +217,11 @@ pub struct HostAnswers {
 ///
 /// **Errors** when the devices can't be listed; what goes wrong with one device is its gaps.
 pub fn all(root: &Root) -> Result<BTreeMap<String, Nic>, HostError> {
+    // Before the devices: an instant near to that of the counters in /proc, however long drivers take.
+    let qdiscs = if root.is_live() { Some(Reader::open()?.qdiscs()) } else { None };
     let mut nics = named(root, &device::names(root)?)?;
-    if root.is_live() {
-        let qdiscs = Reader::open()?.qdiscs();
-        for nic in nics.values_mut() {
-            nic.qdiscs = qdiscs.of(nic);
-        }
+    if let Some(qdiscs) = qdiscs {
+        nics.values_mut().for_each(|nic| nic.qdiscs = qdiscs.of(nic));
     }
     Ok(nics)
 }
