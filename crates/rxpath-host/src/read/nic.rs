@@ -221,7 +221,9 @@ pub fn all(root: &Root) -> Result<BTreeMap<String, Nic>, HostError> {
     let qdiscs = if root.is_live() { Some(Reader::open()?.qdiscs()) } else { None };
     let mut nics = named(root, &device::names(root)?)?;
     if let Some(qdiscs) = qdiscs {
-        nics.values_mut().for_each(|nic| nic.qdiscs = qdiscs.of(nic));
+        for nic in nics.values_mut() {
+            nic.qdiscs = qdiscs.of(nic);
+        }
     }
     Ok(nics)
 }
