@@ -98,8 +98,7 @@ impl Calibration {
                 "its schema is `{schema}`, this version reads {SCHEMA}"
             )));
         }
-        let applied = read.apply(&mut Values::default());
-        applied.map_err(|error| CalibrationError(error.to_string()))?;
+        read.apply(&mut Values::default()).map_err(|error| CalibrationError(error.to_string()))?;
         Ok(read)
     }
 

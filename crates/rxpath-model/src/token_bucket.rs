@@ -21,8 +21,7 @@ impl TokenBucket {
 
     /// The same, with packets in the ring.
     pub fn holding(descriptors: u64, packets: u64) -> Self {
-        let packets = packets.min(descriptors);
-        Self { ready: (descriptors - packets) as f64, ..Self::full(descriptors) }
+        Self { ready: (descriptors - packets.min(descriptors)) as f64, ..Self::full(descriptors) }
     }
 
     /// So many packets arrived, and so many were taken out.

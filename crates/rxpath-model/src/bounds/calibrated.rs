@@ -21,8 +21,7 @@ impl Parameters {
                 taken.push(name);
             }
         };
-        let reader = sum(&["reader.call_ns", "reader.packet_ns"]);
-        take("service_ns", &mut self.service_ns, reader);
+        take("service_ns", &mut self.service_ns, sum(&["reader.call_ns", "reader.packet_ns"]));
         take("packet_ns", &mut self.packet_ns, value("softirq.packet_ns"));
         let backlog = sum(&["rps.packet_ns", "rps.ipi_ns"]);
         let backlog = backlog.map(|ns| ns + value("rps.poll_ns").unwrap_or(0));

@@ -13,8 +13,7 @@ pub(super) fn compute(p: &Parameters) -> Option<Bound> {
         let sentence = format!(
             "At a softirq load of {load:.2} polling never stops: there are no interrupts to coalesce."
         );
-        let bound = Bound::new(formula, assumes).with("load_ratio", load);
-        return Some(Bound { sentence, ..bound });
+        return Some(Bound { sentence, ..Bound::new(formula, assumes).with("load_ratio", load) });
     }
     let got = coalesced(arrivals, service, p.timer()?);
     let mut sentence = format!(

@@ -18,8 +18,7 @@ const SLICE_0_MS: u64 = 100;
 
 /// The weight of a nice value from -20 to 19.
 pub fn weight(nice: i64) -> Option<f64> {
-    let at = usize::try_from(nice.saturating_add(20)).ok()?;
-    WEIGHTS.get(at).map(|weight| f64::from(*weight))
+    WEIGHTS.get(usize::try_from(nice.saturating_add(20)).ok()?).map(|weight| f64::from(*weight))
 }
 
 /// The fair share against `others` tasks of nice 0.

@@ -21,8 +21,7 @@ impl TransitionRow {
     /// Makes room down to `first`.
     fn widen(&mut self, first: usize) {
         if first < self.first {
-            let more = self.first - first;
-            self.p.splice(0..0, std::iter::repeat_n(0.0, more));
+            self.p.splice(0..0, std::iter::repeat_n(0.0, self.first - first));
             self.first = first;
         }
     }
@@ -56,15 +55,13 @@ pub fn stationary(mut rows: Vec<TransitionRow>) -> Option<Vec<f64>> {
             for (to, from) in row.p[offset..].iter_mut().zip(&leaving.p[..n - leaving.first]) {
                 *to += into * from;
             }
-            let place = n - row.first;
-            row.p[place] = into;
+            row.p[n - row.first] = into;
         }
     }
     let mut pi = vec![1.0; count];
     let mut sum = 1.0;
     for n in 1..count {
-        let from = n.saturating_sub(reach);
-        pi[n] = (from..n).map(|i| pi[i] * rows[i].at(n)).sum();
+        pi[n] = (n.saturating_sub(reach)..n).map(|i| pi[i] * rows[i].at(n)).sum();
         sum += pi[n];
         if sum > 1e200 {
             for value in &mut pi[..=n] {

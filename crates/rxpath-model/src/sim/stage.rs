@@ -54,8 +54,7 @@ pub(super) struct Fifo {
 
 impl Fifo {
     pub(super) fn new(places: u64) -> Self {
-        let packets = VecDeque::with_capacity(places.min(4096) as usize);
-        Self { packets, ..Self::default() }
+        Self { packets: VecDeque::with_capacity(places.min(4096) as usize), ..Self::default() }
     }
 
     #[inline]

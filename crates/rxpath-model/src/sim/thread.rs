@@ -80,8 +80,7 @@ impl Thread {
         let mut threads = Vec::new();
         for reader in 0..p.readers {
             let cpu = p.reader_cpus[reader % p.reader_cpus.len()] as usize;
-            let role = Role::Reader { socket: reader % p.sockets };
-            threads.push(Self::new(p, role, cpu, p.nice));
+            threads.push(Self::new(p, Role::Reader { socket: reader % p.sockets }, cpu, p.nice));
         }
         for cpu in background_cpus(p) {
             for _ in 0..p.background {
@@ -126,8 +125,7 @@ impl Thread {
 
 /// CPUs that have competitors, each once: those of the readers unless told otherwise.
 fn background_cpus(p: &Parameters) -> Vec<u32> {
-    let used = p.readers.min(p.reader_cpus.len());
-    let readers = &p.reader_cpus[..used];
+    let readers = &p.reader_cpus[..p.readers.min(p.reader_cpus.len())];
     let mut cpus = if p.background_cpus.is_empty() { readers } else { &p.background_cpus }.to_vec();
     cpus.sort_unstable();
     cpus.dedup();

@@ -256,8 +256,7 @@ fn datagram(packet: &[u8]) -> Option<(u32, u32)> {
         6 => (40, *packet.get(6)?, packet.get(8..40)?),
         _ => return None,
     };
-    let ports = packet.get(header..header + 4)?;
-    let flow = mix(&[addresses, ports].concat());
+    let flow = mix(&[addresses, packet.get(header..header + 4)?].concat());
     if protocol != 17 {
         return None;
     }

@@ -130,8 +130,7 @@ fn unknown(name: &str) -> ParameterError {
             }))
     });
     let near = near.map_or_else(String::new, |near| format!(": did you mean `{near}`?"));
-    let why = format!("is not a parameter{near}; docs/reference/simulator.md lists all parameters");
-    bad(name, why)
+    bad(name, format!("is not a parameter{near}; docs/reference/simulator.md lists all parameters"))
 }
 
 /// The value in the key's base unit, if it is of the key's sort and in its range.

@@ -93,8 +93,7 @@ impl<'a> World<'a> {
 
     fn begin(&mut self) {
         for thread in 0..self.threads.len() {
-            let cpu = self.threads[thread].cpu;
-            self.cpus[cpu].threads.push(thread);
+            self.cpus[self.threads[thread].cpu].threads.push(thread);
         }
         for cpu in 0..self.cpus.len() {
             self.schedule(cpu);
@@ -102,8 +101,7 @@ impl<'a> World<'a> {
         if self.p.stall > 0 {
             self.set_clock(Clock::Stall, 0);
         }
-        let ticks = self.p.tick_ns > 0 || !self.p.threaded;
-        if ticks {
+        if self.p.tick_ns > 0 || !self.p.threaded {
             self.set_clock(Clock::Tick, self.p.jiffy);
         }
         self.set_clock(Clock::Sample, 0);
@@ -229,8 +227,7 @@ impl<'a> World<'a> {
             self.p.truesize_of(u64::from(bytes)) as u32
         };
         let packet = Packet { arrived: at, entered: at, truesize, flow };
-        let queue = usize::from(self.steering.of(flow).queue);
-        self.queue_at_ring(queue, packet);
+        self.queue_at_ring(usize::from(self.steering.of(flow).queue), packet);
     }
 
     /// A packet is lost for good.

@@ -57,8 +57,7 @@ impl World<'_> {
 
     fn socket_use(&self) -> Vec<SocketUse> {
         let delivered = |s: usize| {
-            let readers = self.sockets[s].readers.iter();
-            readers.map(|reader| self.threads[*reader].used.delivered).sum()
+            self.sockets[s].readers.iter().map(|reader| self.threads[*reader].used.delivered).sum()
         };
         let from = self.p.warmup;
         let in_window = |row: &[u64]| -> Vec<u64> {

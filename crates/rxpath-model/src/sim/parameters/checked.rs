@@ -128,8 +128,7 @@ impl Parameters {
             }
         }
         // A machine whose steps all take no time would never let its clock run.
-        let no_time = self.reader_packet_ns == 0 && self.call_ns == 0;
-        if no_time && self.exponential_service {
+        if self.reader_packet_ns == 0 && self.call_ns == 0 && self.exponential_service {
             let why = "must be above 0 for an exponential service (time)";
             return Err(bad("reader.packet_ns", why));
         }
@@ -138,8 +137,7 @@ impl Parameters {
 
     /// Datagrams of `arrivals.size` that an unread socket holds.
     pub fn places(&self) -> u64 {
-        let places = capacity(self.rcvbuf, self.truesize_of(self.size));
-        places + u64::from(self.old_admission)
+        capacity(self.rcvbuf, self.truesize_of(self.size)) + u64::from(self.old_admission)
     }
 
     /// Kernel memory of a packet with this payload.
@@ -150,8 +148,7 @@ impl Parameters {
     /// CPUs of the machine: up to the highest that is named.
     pub fn cpus(&self) -> usize {
         let all = self.nic_cpus.iter().chain(&self.rps_cpus).chain(&self.reader_cpus);
-        let all = all.chain(&self.background_cpus);
-        all.max().map_or(1, |cpu| *cpu as usize + 1)
+        all.chain(&self.background_cpus).max().map_or(1, |cpu| *cpu as usize + 1)
     }
 }
 

@@ -94,8 +94,7 @@ impl World<'_> {
             return;
         }
         if self.cpus[c].pass.is_some() {
-            let at = self.now + self.cpus[c].soft_left;
-            self.enter(c, Level::Soft, at);
+            self.enter(c, Level::Soft, self.now + self.cpus[c].soft_left);
         } else if !self.cpus[c].poll_list.is_empty() && self.may_run_inline(c) {
             self.begin_softirq(c, By::Interrupt);
         } else {

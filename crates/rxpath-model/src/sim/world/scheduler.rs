@@ -198,8 +198,7 @@ impl World<'_> {
                 self.threads[t].fair.active = true;
             }
         }
-        let active = ready.into_iter().filter(|t| self.threads[*t].fair.active);
-        active.min_by_key(|t| {
+        ready.into_iter().filter(|t| self.threads[*t].fair.active).min_by_key(|t| {
             let thread = &self.threads[*t];
             (thread.fair.priority(thread.nice), thread.fair.turn)
         })

@@ -22,8 +22,7 @@ impl World<'_> {
         socket.rmem += truesize;
         socket.unread += truesize;
         socket.queue.push(now, packet);
-        let asleep = socket.asleep > 0;
-        if asleep {
+        if socket.asleep > 0 {
             self.wake_reader(s);
         }
         self.tell(News::Acknowledged);

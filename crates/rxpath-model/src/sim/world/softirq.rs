@@ -67,8 +67,7 @@ impl World<'_> {
     }
 
     pub(super) fn schedule_backlog(&mut self, c: usize) {
-        let napi = (self.queues.len() + c) as u16;
-        self.cpus[c].poll_list.push_back(napi);
+        self.cpus[c].poll_list.push_back((self.queues.len() + c) as u16);
     }
 
     fn jiffies(&self) -> u64 {

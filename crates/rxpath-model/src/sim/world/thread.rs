@@ -34,8 +34,7 @@ impl World<'_> {
         self.enter(c, Level::Thread, NEVER);
         match self.threads[t].role {
             Role::Reader { .. } if self.threads[t].hand.is_some() => {
-                let left = self.threads[t].left;
-                self.step(c, left);
+                self.step(c, self.threads[t].left);
             }
             Role::Reader { .. } => self.read_next(c, t),
             Role::Background => self.idle_step(c),
@@ -49,14 +48,12 @@ impl World<'_> {
     fn step(&mut self, c: usize, takes: u64) {
         let cpu = &mut self.cpus[c];
         cpu.step_end = self.now + takes;
-        let at = cpu.step_end.min(cpu.slice_end);
-        self.slots.set(c, at);
+        self.slots.set(c, cpu.step_end.min(cpu.slice_end));
     }
 
     fn idle_step(&mut self, c: usize) {
         self.cpus[c].step_end = NEVER;
-        let at = self.cpus[c].slice_end;
-        self.slots.set(c, at);
+        self.slots.set(c, self.cpus[c].slice_end);
     }
 
     #[inline]
