@@ -223,8 +223,7 @@ impl Hosts {
     /// Each host with its seat: the senders, then the receivers.
     pub fn seats(&self) -> impl Iterator<Item = (Seat, &ConnectedHost)> {
         [PathSide::Tx, PathSide::Rx].into_iter().flat_map(move |side| {
-            let all = self.of(side).iter().enumerate();
-            all.map(move |(index, host)| (Seat { side, index }, host))
+            self.of(side).iter().enumerate().map(move |(index, host)| (Seat { side, index }, host))
         })
     }
 

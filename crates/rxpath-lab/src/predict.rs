@@ -215,8 +215,7 @@ fn unknown(variant: &Variant) -> Result<(), String> {
         ),
         (lab.gro && !lab.threaded, "NAPI of the link runs where the sender's does"),
     ];
-    let found = reasons.iter().find(|(applies, _)| *applies);
-    found.map_or(Ok(()), |(_, why)| Err((*why).to_owned()))
+    reasons.iter().find(|(applies, _)| *applies).map_or(Ok(()), |(_, why)| Err((*why).to_owned()))
 }
 
 /// Waiting for a CPU from which on another task had the reader's CPU: a shorter wait is the normal wake-up.

@@ -220,8 +220,7 @@ impl<'a> Running<'a> {
             self.writer.calibration(&as_json("calibration", calibration)?)?;
         }
         self.writer.manifest(&self.manifest)?;
-        let rests = self.options.hosts.map(Hosts::rests_take);
-        let plan = plan::plan_between(&self.resolved, rests);
+        let plan = plan::plan_between(&self.resolved, self.options.hosts.map(Hosts::rests_take));
         self.progress.planned(&plan, self.writer.directory());
         if observers::calibrates(&self.resolved) {
             let cpu = observers::victim_cpu(&self.resolved);
@@ -349,8 +348,7 @@ impl<'a> Running<'a> {
         }
         if let Some(samples) = &raw.samples {
             let variant = variant.name.clone();
-            let named = TrialSamples { trial: number.trial, variant, ..samples.clone() };
-            self.writer.samples(&named)?;
+            self.writer.samples(&TrialSamples { trial: number.trial, variant, ..samples.clone() })?;
         }
         let mut trial = compose(number, variant, testbed.as_ref(), raw);
         if !disturbed::counts(&trial, self.options.keep_noisy) {

@@ -271,8 +271,7 @@ pub trait Testbed {
     ) -> Result<Box<dyn Observing>, LabError> {
         let netns = self.network_namespace(PathSide::Rx);
         let calibration = calibration.cloned();
-        let started = Observers::start(&variant.observe, &variant.background, calibration, netns)?;
-        Ok(Box::new(started))
+        Ok(Box::new(Observers::start(&variant.observe, &variant.background, calibration, netns)?))
     }
 
     /// Starts what runs alongside the workload, on each host that the variant chooses for it.

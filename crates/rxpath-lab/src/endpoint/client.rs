@@ -122,8 +122,7 @@ impl Client {
     /// Measures how far the host's clock is ahead, by exchanges over this pipe. A clock that jumps meanwhile is compared
     /// again: where it is then shows the jump.
     pub fn clock(&self) -> Result<ClockBounds, LabError> {
-        let found = (0..BURSTS).find_map(|_| self.burst().transpose());
-        found.unwrap_or_else(|| {
+        (0..BURSTS).find_map(|_| self.burst().transpose()).unwrap_or_else(|| {
             let text = format!(
                 "its clock jumped or was slewed each of {BURSTS} times that it was compared"
             );

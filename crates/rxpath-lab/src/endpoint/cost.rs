@@ -93,8 +93,7 @@ impl UsedCpus {
         let root = Root::host();
         let Ok(now) = schedstat::read(&root, pid, tid) else { return };
         if self.ran_ns.insert(tid, now.run_ns) != Some(now.run_ns) {
-            let cpu = task::read(&root, pid, Some(tid)).map(|thread| thread.processor);
-            self.cpus.extend(cpu.ok());
+            self.cpus.extend(task::read(&root, pid, Some(tid)).map(|thread| thread.processor).ok());
         }
     }
 }

@@ -161,8 +161,7 @@ fn stats_block_usecs(generic: &mut Netlink, device: &str) -> Option<u32> {
 
 /// Who shares the port of a device, in words.
 fn shared_by(device: &str) -> Option<String> {
-    let info = ioctl::driver_info(device).ok()?;
-    shared_port::why(&Root::host(), &info.bus)
+    shared_port::why(&Root::host(), &ioctl::driver_info(device).ok()?.bus)
 }
 
 /// The counters of one device in a snapshot that say what its ring lost and what was on the wire, by their names there.

@@ -46,8 +46,7 @@ impl Interrupted {
 /// The numbers of a device's interrupts: by sysfs, which shows one network namespace only, by the bus, or by name.
 fn numbers(root: &Root, device: &str, table: &Interrupts) -> Vec<u32> {
     let bus = ioctl::driver_info(device).map(|info| info.bus).unwrap_or_default();
-    let listed = irq::of_device(root, device).or_else(|_| irq::of_bus(root, &bus));
-    listed.unwrap_or_else(|_| {
+    irq::of_device(root, device).or_else(|_| irq::of_bus(root, &bus)).unwrap_or_else(|_| {
         let named = table.rows.iter().filter(|row| vector::is_named(&row.about, device));
         named.filter_map(InterruptRow::number).collect()
     })

@@ -196,8 +196,7 @@ fn devices(device: &str) -> Result<Vec<NetworkLink>, HostError> {
     };
     let mut all = vec![own];
     if is_over_others(all[0].kind.as_deref()) {
-        let links = route.links()?;
-        all.extend(below(&links, device).into_iter().cloned());
+        all.extend(below(&route.links()?, device).into_iter().cloned());
     }
     Ok(all)
 }

@@ -145,8 +145,7 @@ impl Host {
                 (id, self.answer(id, ask, got_ns))
             }
             Err(error) => {
-                let what = format!("the request is not understood: {error}");
-                (id_in(line), Err(cannot(what, "")))
+                (id_in(line), Err(cannot(format!("the request is not understood: {error}"), "")))
             }
         };
         if let Some(answer) = answer.transpose() {
@@ -204,8 +203,7 @@ impl Host {
             }
             HostAsk::Rest { device, limit_ms } => {
                 let mut counting = Counting::open(&device)?;
-                let limit = Duration::from_millis(limit_ms);
-                self.outlet.later(id, move |_| Ok(counting.rest(limit)));
+                self.outlet.later(id, move |_| Ok(counting.rest(Duration::from_millis(limit_ms))));
                 return Ok(None);
             }
             HostAsk::Pace => {
@@ -337,8 +335,7 @@ fn devices() -> Result<Vec<DeviceFacts>, HostError> {
 
 fn rx_queues(netdev: Option<&mut Netlink>, index: u32) -> u32 {
     let all = netdev.and_then(|netdev| netdev.device_queues(index).ok()).unwrap_or_default();
-    let receiving = all.iter().filter(|queue| queue.kind == QueueKind::Rx);
-    (receiving.count() as u32).max(1)
+    (all.iter().filter(|queue| queue.kind == QueueKind::Rx).count() as u32).max(1)
 }
 
 /// The kernel says -1 where there is none.

@@ -145,8 +145,7 @@ impl HostSettings {
         }
         let mut all = Vec::new();
         for (name, value) in sets {
-            let one = BTreeMap::from([(name.clone(), value.clone())]);
-            all.push(self.plan(&one)?.refused);
+            all.push(self.plan(&BTreeMap::from([(name.clone(), value.clone())]))?.refused);
         }
         all.retain(|why| !why.is_empty());
         Ok(all.join("; "))
@@ -246,8 +245,7 @@ fn failed(done: &Output) -> LabError {
 
 /// Whether a step would only ask again for a value of which the driver made another one.
 fn is_rounded(made: &SettingChange, step: &PlanStep) -> bool {
-    let is_it = made.target == step.set && made.asked == step.new;
-    is_it && made.outcome == ChangeOutcome::Rounded
+    made.target == step.set && made.asked == step.new && made.outcome == ChangeOutcome::Rounded
 }
 
 /// The changes that were not made, with the reason.

@@ -147,8 +147,7 @@ fn end_all(is_meant: impl Fn(&Stray) -> bool) -> Vec<StrayProgram> {
 }
 
 fn strays() -> impl Iterator<Item = Stray> {
-    let all = task::processes(&Root::host()).unwrap_or_default();
-    all.into_iter().filter_map(stray)
+    task::processes(&Root::host()).unwrap_or_default().into_iter().filter_map(stray)
 }
 
 /// A command line for people: nothing in it may act on a terminal. **Source** proc(5): words end with a zero byte.
@@ -173,8 +172,7 @@ fn stray(pid: i32) -> Option<Stray> {
         return None;
     }
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let program = StrayProgram { pid, command: shown(&line) };
-    Some(Stray { process, owner, program })
+    Some(Stray { process, owner, program: StrayProgram { pid, command: shown(&line) } })
 }
 
 /// Who started a program with this environment. **Source** proc(5): variables end with a zero byte.

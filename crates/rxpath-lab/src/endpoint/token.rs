@@ -37,8 +37,7 @@ impl MachineToken {
         let file = made.map_err(failed)?;
         let (end, is_over) = channel::<()>();
         let (named, is_named) = channel::<()>();
-        let named_thread = std::thread::Builder::new().name(thread_name(secret));
-        let thread = named_thread.spawn(move || {
+        let thread = std::thread::Builder::new().name(thread_name(secret)).spawn(move || {
             // It has its name by now.
             drop(named);
             let _ = is_over.recv();

@@ -176,8 +176,7 @@ impl HostWindow {
 
     /// What it sampled, once the window is over.
     fn sampled(&mut self) -> SampledQueues {
-        let sampled = self.sampler.take().and_then(|thread| thread.join().ok());
-        sampled.unwrap_or_default()
+        self.sampler.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 
     /// The load has ended, and with it what is still to be measured or is measured yet.

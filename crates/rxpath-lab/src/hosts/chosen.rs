@@ -126,8 +126,7 @@ fn candidates<'a>(receiver: &PathEnd<'a>) -> Vec<Candidate<'a>> {
         Some(wanted) => device.name == wanted,
         None => device.is_up && !device.addresses.iter().any(IpAddr::is_loopback),
     };
-    let each = receiver.devices.iter().filter(usable);
-    let all = each.flat_map(|device| {
+    let all = receiver.devices.iter().filter(usable).flat_map(|device| {
         device.addresses.iter().map(move |address| Candidate { device, address: *address })
     });
     all.filter(|it| !is_of_one_link(it.address)).collect()

@@ -63,8 +63,7 @@ pub fn client(
     match &entry.ssh {
         Reach::Local => local(alias, entry, binaries),
         Reach::Ssh(destination) => {
-            let root = needs.on(alias, entry);
-            over_ssh((alias, entry), destination, binaries, root.as_deref(), note)
+            over_ssh((alias, entry), destination, binaries, needs.on(alias, entry).as_deref(), note)
         }
     }
 }

@@ -31,16 +31,14 @@ pub fn tell_apart(hosts: &mut [ConnectedHost], secret: &str) -> Result<Option<us
         host.machine = known.unwrap_or(count);
         count += usize::from(known.is_none());
     }
-    let here = hosts.iter().find(|host| is_seen(host.hello.pid, secret));
-    Ok(here.map(|host| host.machine))
+    Ok(hosts.iter().find(|host| is_seen(host.hello.pid, secret)).map(|host| host.machine))
 }
 
 impl Hosts {
     /// A warning where hosts have one boot id and do not see each other: clones of a virtual machine, each with its own clock.
     pub(super) fn one_boot(&self) -> Option<Warning> {
         let all = self.all();
-        let all = all.map(|host| (host.client.alias(), host.hello.boot_id.as_str(), host.machine));
-        one_boot(all)
+        one_boot(all.map(|host| (host.client.alias(), host.hello.boot_id.as_str(), host.machine)))
     }
 }
 

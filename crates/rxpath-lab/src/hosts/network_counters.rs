@@ -60,8 +60,7 @@ fn run(program: &str, words: &[String], limit: Duration) -> Result<String, Strin
     command.args(words).process_group(0).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     netns::die_with_parent(&mut command);
-    let started = command.spawn();
-    let mut child = started.map_err(|error| format!("did not start: {error}"))?;
+    let mut child = command.spawn().map_err(|error| format!("did not start: {error}"))?;
     let printed = printed(&mut child, limit);
     if printed.is_err() {
         signal_group(child.id(), Signal::SIGKILL);

@@ -23,8 +23,7 @@ struct SynchronisedClock<'a> {
 impl ConnectedHost {
     /// What NTP says of its clock, where its kernel could be asked.
     pub fn ntp(&self) -> Option<NtpState> {
-        let value = self.hello.facts.get(FACT)?.value()?;
-        serde_json::from_value(value.clone()).ok()
+        serde_json::from_value(self.hello.facts.get(FACT)?.value()?.clone()).ok()
     }
 }
 

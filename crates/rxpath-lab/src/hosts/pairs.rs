@@ -52,8 +52,7 @@ impl HostPairs {
 
     /// Who sends to a receiver.
     pub fn senders_of(&self, receiver: usize) -> Vec<usize> {
-        let own = self.each().filter(|(_, to)| *to == receiver);
-        own.map(|(sender, _)| sender).collect()
+        self.each().filter(|(_, to)| *to == receiver).map(|(sender, _)| sender).collect()
     }
 
     /// The place of a receiver among those of a sender.

@@ -127,8 +127,7 @@ impl Hosts {
                 let work = &work;
                 let start = |pair: (usize, usize)| (pair, scope.spawn(move || work(pair)));
                 let threads: Vec<_> = round.into_iter().map(start).collect();
-                let found = threads.into_iter().map(|(pair, thread)| (pair, thread.join()));
-                found.collect::<Vec<_>>()
+                threads.into_iter().map(|(pair, thread)| (pair, thread.join())).collect::<Vec<_>>()
             })
         })
     }
@@ -164,8 +163,7 @@ fn path_clock(made: Result<Vec<Exchange>, LabError>) -> PathClock {
     if made.is_empty() {
         return Err(PathFault::Missing("no datagram was answered".into()));
     }
-    let bounds = ClockBounds::of(&made).ok_or(PathFault::Jumped)?;
-    Ok(Some(bounds.reversed()))
+    Ok(Some(ClockBounds::of(&made).ok_or(PathFault::Jumped)?.reversed()))
 }
 
 /// All pairs, in rounds in which no host is in two of them.

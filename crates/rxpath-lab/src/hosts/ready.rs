@@ -45,8 +45,7 @@ impl Hosts {
         let mut faults = Vec::new();
         let found = aliases.zip(found);
         let connected = found.filter_map(|(alias, one)| noted(alias, one, &mut faults)).collect();
-        let hosts = ready(connected, inventory, &secret, &mut faults);
-        Ok(Readiness { hosts, faults })
+        Ok(Readiness { hosts: ready(connected, inventory, &secret, &mut faults), faults })
     }
 }
 

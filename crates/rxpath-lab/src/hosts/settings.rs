@@ -77,8 +77,7 @@ impl Hosts {
     ) -> Result<Result<Vec<SettingChange>, String>, LabError> {
         self.undo_settings()?;
         let host = &self.of(side)[0];
-        let set = Sets::from([(name.to_owned(), value.to_owned())]);
-        let sets = on_device(&host.device, &set);
+        let sets = on_device(&host.device, &Sets::from([(name.to_owned(), value.to_owned())]));
         let within_s = AROUND.as_secs();
         let made = ask(&host.client, SettingsAsk::Apply { sets, within_s }, APPLIED);
         let made = match made {
@@ -101,8 +100,7 @@ impl Hosts {
 
     /// Why a host does not take these settings, if one does not.
     fn refused(&self, tune: &Tune) -> Result<Option<String>, LabError> {
-        let wanted = self.wanted(tune).into_iter().filter(|(.., sets)| !sets.is_empty());
-        for (host, _, sets) in wanted {
+        for (host, _, sets) in self.wanted(tune).into_iter().filter(|(.., sets)| !sets.is_empty()) {
             let refused = planned(host, sets)?.refused;
             if !refused.is_empty() {
                 return Ok(Some(cannot_be_set(host.client.alias(), &refused)));

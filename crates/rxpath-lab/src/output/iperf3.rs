@@ -48,6 +48,5 @@ pub(super) fn read(text: &str) -> Result<Metrics, String> {
     if figures[0].1.is_none() {
         return Err(form("iperf3", "there is no /end/sum_received; was -J given?", text));
     }
-    let known = figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Ok(known.into_map())
+    Ok(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).into_map())
 }

@@ -42,8 +42,7 @@ pub fn write(
     manifest.ended = Some(Timestamp::now().to_string());
     let end = simulation.figures.simulated_ns as i64;
     let tell = |t_ns, what| RunEvent { t_ns, what };
-    let scenario = parameters.name.clone();
-    writer.event(&tell(0, What::RunStarted { run_id: id, scenario }))?;
+    writer.event(&tell(0, What::RunStarted { run_id: id, scenario: parameters.name.clone() }))?;
     let variant = VARIANT.to_owned();
     writer.event(&tell(0, What::TrialStarted { trial: 0, block: 0, variant: variant.clone() }))?;
     for event in &simulation.events {

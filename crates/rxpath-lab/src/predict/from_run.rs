@@ -82,8 +82,7 @@ pub fn values(
         let hint = Some(format!("one of {}", names.join(", ")));
         return Err(NoBase { what: format!("there is no variant `{wanted}`"), hint });
     }
-    let what = format!("no variant can be simulated: {}", reasons.join("; "));
-    Err(NoBase { what, hint: None })
+    Err(NoBase { what: format!("no variant can be simulated: {}", reasons.join("; ")), hint: None })
 }
 
 #[cfg(test)]

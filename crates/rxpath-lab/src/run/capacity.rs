@@ -113,8 +113,7 @@ impl Running<'_> {
         let variant = variant.ok_or_else(|| LabError::internal("no variant to search"))?;
         let searched = self.searched(&variant, ask, true);
         if let Some(found) = &self.manifest.capacity {
-            let bounds = [found.lower_per_s, found.upper_per_s];
-            self.resolved.variants = bounds
+            self.resolved.variants = [found.lower_per_s, found.upper_per_s]
                 .into_iter()
                 .flatten()
                 .zip(["the lower bound: it holds", "the upper bound: it fails"])
@@ -248,8 +247,7 @@ impl Running<'_> {
         let measure = Nanos((next.seconds * 1e9) as u64);
         let trials = &mut self.resolved.trials;
         *trials = Trials { ramp: RAMP, settle: Nanos(0), measure, ..trials.clone() };
-        let loaded = at_bound(variant, next.rate, "");
-        self.trial(&loaded, 1)
+        self.trial(&at_bound(variant, next.rate, ""), 1)
     }
 
     /// Makes full trials longer where the receive buffer hides loss for long, or the quantile needs more requests.

@@ -108,8 +108,7 @@ fn capitalized(sentence: &str) -> String {
 /// Decided differences come before undecided ones, larger before smaller.
 fn weight(comparison: &Comparison) -> f64 {
     let effect = &comparison.effect;
-    let undecided = effect.outcome == Outcome::Inconclusive;
-    let decided = if undecided { 0.0 } else { 1000.0 };
+    let decided = if effect.outcome == Outcome::Inconclusive { 0.0 } else { 1000.0 };
     let size = match (effect.change(), effect.ratio) {
         (Some(change), _) if is_share(&comparison.metric) => WHOLE * change.value.abs(),
         (None, Some(ratio)) => ratio.max(f64::MIN_POSITIVE).ln().abs(),

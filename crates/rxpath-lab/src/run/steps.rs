@@ -62,8 +62,7 @@ impl Steps<'_, '_> {
             if counts {
                 trial.void = None;
             }
-            let void = trial.void.clone();
-            self.running.tell(What::TrialEnded { trial: trial.trial, void })?;
+            self.running.tell(What::TrialEnded { trial: trial.trial, void: trial.void.clone() })?;
             self.running.manifest.trials.push(trial.clone());
             if counts {
                 return Ok(trial);

@@ -178,8 +178,7 @@ fn doubt_selection(resolved: &Resolved, manifest: &Manifest, comparisons: &mut [
 const UNEQUAL: f64 = 0.05;
 
 fn noise_floor(resolved: &Resolved, manifest: &Manifest) -> Option<NoiseFloor> {
-    let main = &manifest.main_metric;
-    let metric = resolved.compare.first().map_or(main, |compare| &compare.metric);
+    let metric = resolved.compare.first().map_or(&manifest.main_metric, |compare| &compare.metric);
     let counts = |trial: &&Trial| trial.block == 0 && trial.void.is_none();
     let mut twice = manifest.trials.iter().filter(counts);
     let (first, second) = (twice.next()?, twice.next()?);

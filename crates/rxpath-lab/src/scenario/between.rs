@@ -186,8 +186,7 @@ impl Resolved {
         // Their own settings first: one that a variant has for the sake of a refused one is no reason against it.
         self.leave_out_each(|variant| refused(&variant.own_tune()))?;
         let whole = |variant: &Variant| {
-            let is_own = variant.tune == variant.own_tune();
-            if is_own { Ok(None) } else { refused(&variant.tune) }
+            if variant.tune == variant.own_tune() { Ok(None) } else { refused(&variant.tune) }
         };
         // Again after each change: hosts must have taken what the others set without it.
         while self.leave_out_each(whole)? {}

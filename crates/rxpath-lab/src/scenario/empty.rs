@@ -11,8 +11,7 @@ const CHECKED: [&str; 5] = ["trials", "sweep", "axes", "hosts", "network"];
 
 /// An error for the first text that is empty.
 pub(super) fn refuse(positions: &Positions<'_>) -> Result<(), FileError> {
-    let tree = Value::Object(positions.tree()?);
-    let Some(path) = first("", &tree) else { return Ok(()) };
+    let Some(path) = first("", &Value::Object(positions.tree()?)) else { return Ok(()) };
     Err(FileError::new(&positions.at(&path), format!("`{path}` is empty"), right(&path)))
 }
 

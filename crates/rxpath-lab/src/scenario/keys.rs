@@ -15,8 +15,7 @@ pub(super) fn keys() -> impl Iterator<Item = &'static Key> {
     let serve = SERVE_KEYS.iter().chain(ServeOptions::KEYS);
     let load = LOAD_KEYS.iter().chain(LoadOptions::KEYS);
     let lab = Place::KEYS.iter().chain(Lab::KEYS).chain(tune::KEYS).chain(Background::KEYS);
-    let lab = lab.chain(Observe::KEYS);
-    lab.chain(serve).chain(load).chain(Trials::KEYS)
+    lab.chain(Observe::KEYS).chain(serve).chain(load).chain(Trials::KEYS)
 }
 
 /// The key of that name: one stands for those of all hosts.

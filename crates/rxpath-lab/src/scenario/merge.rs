@@ -36,8 +36,7 @@ pub(super) fn read_key(
 ) -> Result<(), FileError> {
     let full = format!("{section}.{name}");
     let key = find(&full).ok_or_else(|| {
-        let wrong = format!("[{section}] has no key `{name}`");
-        FileError::new(at, wrong, instead_of(section, name))
+        FileError::new(at, format!("[{section}] has no key `{name}`"), instead_of(section, name))
     })?;
     put(into, &full, check(key, &full, value, at)?);
     Ok(())

@@ -46,8 +46,7 @@ pub fn cpus_on(shape: &HostShape, list: &str) -> Option<CpuList> {
 
 impl<'a> Places<'a> {
     pub fn new(host: &'a HostShape) -> Self {
-        let usable = host.cpus.iter().filter(|cpu| cpu.allowed);
-        let mut pool: Vec<CpuShape> = usable.copied().collect();
+        let mut pool: Vec<CpuShape> = host.cpus.iter().filter(|cpu| cpu.allowed).copied().collect();
         pool.sort_few_by_key(|cpu| cpu.cpu);
         let is_near = |cpu: &&CpuShape| Some(cpu.node) == host.card_node;
         if let Some(first) = pool.iter().find(is_near).or(pool.first()).copied() {
@@ -185,8 +184,7 @@ impl<'a> Places<'a> {
         };
         let sender = self.pool.first().map(|cpu| cpu.cpu);
         let found: Vec<&CpuShape> = self.pool.iter().filter(fits).collect();
-        let apart = found.iter().find(|cpu| Some(cpu.cpu) != sender);
-        if let Some(cpu) = apart.or(found.first()) {
+        if let Some(cpu) = found.iter().find(|cpu| Some(cpu.cpu) != sender).or(found.first()) {
             return Ok(cpu.cpu);
         }
         let (cpu, node, role) = (to.cpu, to.node, role.word());

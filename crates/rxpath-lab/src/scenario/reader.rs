@@ -136,8 +136,7 @@ impl<'a> Reader<'a> {
             lacks(lab.nft_rx.is_some() || lab.nft_tx.is_some(), &offers.nft),
             lacks(self.get("lab.iptables_rx").is_some(), &offers.iptables),
         ];
-        let missing = missing.into_iter().flatten().next();
-        self.not_available = missing.or(self.not_available.take());
+        self.not_available = missing.into_iter().flatten().next().or(self.not_available.take());
         Ok(lab)
     }
 

@@ -58,8 +58,7 @@ fn resolve_file(file: &ScenarioFile, places: &Places<'_>) -> Result<Resolved, Fi
     let mut warnings = Vec::new();
     warn_overridden(file, &made, &mut warnings);
     check::one_capacity(made.iter().map(|made| lay(&base, &made.over)))?;
-    let overs = made.iter().map(|made| &made.over);
-    let between = || BetweenHosts::of(places, &base, overs);
+    let between = || BetweenHosts::of(places, &base, made.iter().map(|made| &made.over));
     let hosts = places.sender.is_some().then(between).transpose()?;
     let mut variants = Vec::new();
     for made in made {

@@ -77,8 +77,7 @@ impl<'a> Positions<'a> {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, FileError> {
         serde_path_to_error::deserialize(Value::Object(self.tree()?)).map_err(|error| {
             let path = error.path().to_string();
-            let why = error.inner().to_string();
-            let (wrong, right) = reworded(&why, owner(&path));
+            let (wrong, right) = reworded(&error.inner().to_string(), owner(&path));
             let is_named = path == "." || wrong.contains(&format!("`{path}`"));
             let named = is_named || wrong.starts_with(owner(&path));
             let wrong = if named { wrong } else { format!("`{path}`: {wrong}") };

@@ -289,8 +289,7 @@ fn names(value: &Value) -> Result<Table, Why> {
         Value::Bool(value) => Ok(u8::from(*value).to_string().into()),
         _ => Err(Why::kind(value)),
     };
-    let leaves = leaves(table).into_iter();
-    leaves.map(|(name, value)| text(value).map(|text| (name, text))).collect()
+    leaves(table).into_iter().map(|(name, value)| text(value).map(|text| (name, text))).collect()
 }
 
 fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, Why> {

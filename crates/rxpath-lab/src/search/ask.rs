@@ -178,8 +178,7 @@ pub fn measured(
 
 /// What can't hold together.
 fn contradiction(objective: &Objective, guards: &[MetricGuard]) -> Option<String> {
-    let own = guards.iter().find(|guard| guard.metric == objective.metric);
-    if let Some(guard) = own {
+    if let Some(guard) = guards.iter().find(|guard| guard.metric == objective.metric) {
         return Some(format!(
             "--guard `{}`: {} is the objective, which may only get better; leave the guard out",
             guard.text, guard.metric

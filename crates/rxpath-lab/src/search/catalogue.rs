@@ -55,8 +55,7 @@ impl Entry {
 
     /// Whether one of these patterns is its name or one of its settings, with or without the side.
     pub fn matches(&self, patterns: &[String]) -> bool {
-        let keys = self.sets.iter().filter_map(|set| Some(set.split_once('=')?.0));
-        let own = keys.map(|key| {
+        let own = self.sets.iter().filter_map(|set| Some(set.split_once('=')?.0)).map(|key| {
             let side = key.strip_prefix(RECEIVER).or(key.strip_prefix("tune.sender."));
             [key, side.unwrap_or(key)]
         });

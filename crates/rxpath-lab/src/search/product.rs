@@ -54,8 +54,7 @@ pub fn plan_on(hosts: &Hosts, kept: &[Kept]) -> Result<Plan, LabError> {
             None => left_out.push(LeftOut::new(set, OF_SERVICE)),
         }
     }
-    let planned = hosts.plan(&sets)?;
-    let mut plan = Plan::parse(&planned.file, "the receiver's plan")
+    let mut plan = Plan::parse(&hosts.plan(&sets)?.file, "the receiver's plan")
         .map_err(|error| cannot(error.to_string(), ""))?;
     if sets.is_empty() {
         // A plan of nothing else is what rules advise.

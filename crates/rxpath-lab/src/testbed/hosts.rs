@@ -300,8 +300,7 @@ impl Testbed for HostsTestbed<'_> {
 
     fn start_lead(&self) -> Duration {
         // Over TCP each pair has its own.
-        let orders = self.hosts.receivers.len() + self.hosts.pairs.count();
-        self.hosts.start_lead.of(self.lead(orders))
+        self.hosts.start_lead.of(self.lead(self.hosts.receivers.len() + self.hosts.pairs.count()))
     }
 
     fn starts(&self, began: &[Vec<Began>]) -> Starts {
@@ -379,8 +378,7 @@ impl Testbed for HostsTestbed<'_> {
 
     fn backlog_limit_packets(&self) -> Option<u64> {
         let limit = |host: &ConnectedHost| -> Option<u64> {
-            let fact = host.hello.facts.get("sysctl.net.core.netdev_max_backlog")?;
-            let value = fact.value()?;
+            let value = host.hello.facts.get("sysctl.net.core.netdev_max_backlog")?.value()?;
             value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
         };
         self.hosts.receivers.iter().map(limit).min().flatten()

@@ -60,8 +60,7 @@ impl LocalTestbed {
     }
 
     fn link_counters(&self) -> Result<Vec<(String, u64)>, HostError> {
-        let links = self.route.borrow_mut().links()?;
-        let lo = links.into_iter().filter(|link| link.name == DEVICE);
+        let lo = self.route.borrow_mut().links()?.into_iter().filter(|link| link.name == DEVICE);
         Ok(lo
             .flat_map(|link| link.stats)
             .map(|(name, value)| (format!("link.{DEVICE}.{name}"), value))

@@ -258,8 +258,7 @@ impl Testbed for NetnsTestbed {
         }
         let tx_snmp = self.tx.run(|inside| inside.root().open(snmp::SNMP))??;
         let tx_link = self.tx.run(|_| Netlink::route())??;
-        let rx_link = self.rx.run(|_| Netlink::route())??;
-        Ok(Ring::at_rest(tx_snmp, tx_link, rx_link))
+        Ok(Ring::at_rest(tx_snmp, tx_link, self.rx.run(|_| Netlink::route())??))
     }
 
     fn changes(&self) -> &[Change] {
@@ -290,8 +289,7 @@ impl Testbed for NetnsTestbed {
 
     fn path(&self) -> PathFacts {
         let named = |side: PathSide, rules: &Option<Vec<String>>| {
-            let rules = rules.as_ref()?.iter();
-            Some(rules.map(|rule| format!("{side}/{rule}")).collect())
+            Some(rules.as_ref()?.iter().map(|rule| format!("{side}/{rule}")).collect())
         };
         let [tx, rx] = &self.droppers;
         PathFacts {
@@ -316,8 +314,7 @@ impl Testbed for NetnsTestbed {
 
     fn ingress_hooks(&self) -> Vec<String> {
         let read = self.rx.run(|inside| {
-            let links = inside.route()?.links()?;
-            Ok::<_, HostError>(hooks::attached(&inside.root(), &links))
+            Ok::<_, HostError>(hooks::attached(&inside.root(), &inside.route()?.links()?))
         });
         match read {
             Ok(Ok(found)) => found,

@@ -83,8 +83,7 @@ impl Ring {
         // What left is read first: a packet in flight counts as in the ring, not as taken out.
         let polled = stat(&mut self.rx_link, "rx.packets")?;
         let refused = stat(&mut self.tx_link, "tx.dropped")?;
-        let handed = handed_down(&self.tx_snmp)?;
-        Some(Passed { handed, refused, polled })
+        Some(Passed { handed: handed_down(&self.tx_snmp)?, refused, polled })
     }
 }
 

@@ -204,8 +204,7 @@ fn silent(variant: &Variant, raw: &Measurements) -> [bool; 2] {
 }
 
 fn no_rates(silent: [bool; 2]) -> impl Iterator<Item = Warning> {
-    let sides = ["load", "serve"].into_iter().zip(silent);
-    sides.filter(|(_, is_silent)| *is_silent).map(|(name, _)| {
+    ["load", "serve"].into_iter().zip(silent).filter(|(_, is_silent)| *is_silent).map(|(name, _)| {
         let text = format!("{name} printed fewer than two lines in the window");
         Warning::new("no-rates", text).because("its rates are unknown")
     })
@@ -262,8 +261,7 @@ fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence) -> Metrics {
         let size = variant.load.datagrams().map(|datagrams| f64::from(datagrams.size_bytes));
         let datagrams = size.map(|size| size * 8.0 * evidence.delivered_pps);
         let delivered_bps = all.get("delivered_bps").copied().or(datagrams).unwrap_or(0.0);
-        let delivered = [delivered_bps, evidence.delivered_pps];
-        stolen::metrics(found, &raw.serve.tids, delivered, &mut all);
+        stolen::metrics(found, &raw.serve.tids, [delivered_bps, evidence.delivered_pps], &mut all);
     }
     let Windowed { moved, moved_s, .. } = &raw.window;
     let busy: Option<f64> = raw.window.receiving_machines().map(busy_cpus).sum();

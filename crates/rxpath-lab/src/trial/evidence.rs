@@ -70,8 +70,7 @@ fn machines(window: &Windowed) -> impl Iterator<Item = String> {
 
 /// The senders' machines that are not the receiver's.
 fn sender_hosts(window: &Windowed) -> Vec<SenderHost> {
-    let all = machines(window).zip(&window.of_senders);
-    let others = all.filter(|(name, _)| !name.is_empty());
+    let others = machines(window).zip(&window.of_senders).filter(|(name, _)| !name.is_empty());
     others.map(|(name, between)| SenderHost { name, cpus: between.cpus.clone() }).collect()
 }
 

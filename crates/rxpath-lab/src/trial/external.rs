@@ -63,8 +63,7 @@ struct Running {
 impl<'a> External<'a> {
     /// A server: started when it is asked to be ready.
     pub fn server(ready: Ready, parser: Parser, starter: Starter<'a>) -> Self {
-        let ready = Some(ready);
-        Self { name: "serve", starter, ready, parser, length: None, running: None }
+        Self { name: "serve", starter, ready: Some(ready), parser, length: None, running: None }
     }
 
     /// A generator: started at the instant of the start. One with a length has a duration and ends by itself.
@@ -187,8 +186,7 @@ impl Peer for External<'_> {
             Ok(metrics) => (Some(metrics), None),
             Err(problem) => (None, Some(problem)),
         };
-        let result = ExternalResult { metrics, problem, stdout, stderr };
-        Ok(self.left(WorkloadResult::External(result)))
+        Ok(self.left(WorkloadResult::External(ExternalResult { metrics, problem, stdout, stderr })))
     }
 
     fn close(self: Box<Self>) -> Result<Vec<Warning>, LabError> {

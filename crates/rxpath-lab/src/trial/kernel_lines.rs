@@ -97,8 +97,7 @@ impl Told {
                 for text in BufReader::new(pipe).lines().map_while(Result::ok) {
                     let Ok(snapshot) = serde_json::from_str::<Snapshot>(&text) else { continue };
                     let line = of_host(side, snapshot);
-                    let t_ns = clock.from_host_ns(line.t_ns);
-                    locked(&kept).push(Line { t_ns, ..line });
+                    locked(&kept).push(Line { t_ns: clock.from_host_ns(line.t_ns), ..line });
                 }
             })
         });
@@ -120,8 +119,7 @@ impl Drop for Told {
 pub fn follow(mut to: impl Write) -> Result<(), LabError> {
     let mut reader = Reader::all(&Root::host());
     loop {
-        let read = reader.read();
-        let values = read.values.into_iter().filter(|(name, _)| is_used(name)).into_map();
+        let values = reader.read().values.into_iter().filter(|(name, _)| is_used(name)).into_map();
         let snapshot = Snapshot { values, t_ns: monotonic_ns() as i64, ..Snapshot::default() };
         let text = serde_json::to_string(&snapshot)
             .map_err(|error| LabError::not_json("counters", &error))?;

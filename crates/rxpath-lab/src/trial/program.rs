@@ -251,8 +251,7 @@ impl Program {
 
 impl Peer for Program {
     fn wait_ready(&mut self, limit: Duration, stop: &AtomicBool) -> Result<(), LabError> {
-        let is_ready = |said| matches!(said, Message::Ready { .. }).then_some(());
-        self.wait("set-up", limit, stop, is_ready)
+        self.wait("set-up", limit, stop, |said| matches!(said, Message::Ready { .. }).then_some(()))
     }
 
     fn start(&mut self, at_ns: u64, until_ns: Option<u64>) -> Result<(), LabError> {

@@ -201,8 +201,7 @@ impl Trial<'_> {
     }
 
     fn pass(&mut self, until_ns: u64, phase: &'static str) -> Result<(), LabError> {
-        let stop = self.config.stop;
-        phase::until(until_ns, stop, || self.look(phase).map(|()| false)).map(drop)
+        phase::until(until_ns, self.config.stop, || self.look(phase).map(|()| false)).map(drop)
     }
 
     /// Waits until no change of the rate is shown that would matter over the window, or for the time that the scenario
@@ -316,8 +315,7 @@ impl Trial<'_> {
         );
         let (tcp, v6) = (variant.protocol().over_tcp(), variant.lab.ipv6);
         let port = variant.serve.port();
-        let sampled = Sampled { interval_ns, port, tcp, v6, threads: all, ring };
-        Ok(Some(self.testbed.sampler(sampled)?))
+        Ok(Some(self.testbed.sampler(Sampled { interval_ns, port, tcp, v6, threads: all, ring })?))
     }
 
     /// Ends the sampler: its samples, if it did not fail.

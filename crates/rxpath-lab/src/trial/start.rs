@@ -63,8 +63,7 @@ pub fn load<'a>(
             let is_bounded = external.command.iter().any(|word| word.contains(DURATION));
             let length = is_bounded.then(|| foreign_length(config.trials, testbed.window_lead()));
             let starter = foreign(config, testbed, external, PathSide::Tx);
-            let parser = external.parser.clone();
-            Ok(Box::new(External::generator(parser, length, starter)))
+            Ok(Box::new(External::generator(external.parser.clone(), length, starter)))
         }
     }
 }
@@ -98,8 +97,7 @@ pub fn serve<'a>(
                 Some(line) => Ready::Line(line.clone()),
                 None => Ready::Bound(external.port),
             };
-            let parser = external.parser.clone();
-            Ok(Some(Box::new(External::server(ready, parser, starter))))
+            Ok(Some(Box::new(External::server(ready, external.parser.clone(), starter))))
         }
     }
 }
@@ -135,8 +133,7 @@ fn of_pairs(
         let mut own = own.clone();
         own.options.cpu = testbed.cpus(seat, config.variant);
         for (to, own) in sender_programs(&own, index, &pairs) {
-            let address = destinations(&own, testbed, &to);
-            let program = steered(config, &own, address, (testbed, seat))?;
+            let program = steered(config, &own, destinations(&own, testbed, &to), (testbed, seat))?;
             let to: Vec<&str> = to.into_iter().map(|it| receivers[it].as_str()).collect();
             programs.push((format!("{sender}->{}", to.join(",")), Box::new(program)));
         }

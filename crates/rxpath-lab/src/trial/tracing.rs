@@ -39,8 +39,7 @@ impl Tracing {
     pub fn load(receiver_netns: Option<u32>) -> Result<Self, HostError> {
         let polls = Polls::load(&Filter::default(), false)?;
         let filter = Filter { netns: receiver_netns.unwrap_or(0), ..Filter::default() };
-        let stages = Stages::load(&filter, Pace::ByTurns);
-        Ok(Self { polls, stages, open: None })
+        Ok(Self { polls, stages: Stages::load(&filter, Pace::ByTurns), open: None })
     }
 
     /// Attaches them, and begins to count when the last is in place.

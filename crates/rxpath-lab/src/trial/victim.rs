@@ -42,8 +42,7 @@ pub struct Victim {
 impl Victim {
     /// That of the scenario, if it has one.
     pub fn of(background: &Background) -> Option<Self> {
-        let command = background.victim_command.clone();
-        background.victim.map(|cpu| Self { cpu, command })
+        background.victim.map(|cpu| Self { cpu, command: background.victim_command.clone() })
     }
 
     /// Starts it for a window of this length; a command on record of `owner`, where there is one.

@@ -42,8 +42,7 @@ pub(super) fn answer_connections(
             let was_answered = one.is_answered;
             let goes_on = one.goes_on(nonce, now);
             if one.is_answered && !was_answered {
-                let bytes = nonce.len() as u32;
-                heard.push(HeardProbe { bytes, ..HeardProbe::default() });
+                heard.push(HeardProbe { bytes: nonce.len() as u32, ..HeardProbe::default() });
             }
             goes_on
         });

@@ -71,8 +71,7 @@ impl Ends<'_> {
 
     /// The largest payload that must pass.
     pub fn full(&self) -> u32 {
-        let mtu = self.mtus[0].min(self.mtus[1]);
-        let fits = mtu.saturating_sub(self.headers());
+        let fits = self.mtus[0].min(self.mtus[1]).saturating_sub(self.headers());
         self.payload.unwrap_or(fits).min(LONGEST)
     }
 
@@ -139,8 +138,7 @@ fn not_arrived(ends: &Ends<'_>, found: &Found) -> (String, String) {
     let words = format!("{port} from {sender} does not arrive at {receiver}");
     let refused = found.sent.refused.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
     let rules = |on: &str| {
-        let some = found.input_rules.filter(|count| *count > 0);
-        some.map_or_else(String::new, |count| {
+        found.input_rules.filter(|count| *count > 0).map_or_else(String::new, |count| {
             format!(" (nftables has {} on {on})", counted(u64::from(count), "rule"))
         })
     };

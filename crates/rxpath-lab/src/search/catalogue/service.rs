@@ -26,8 +26,7 @@ impl Seen<'_> {
             let server = UdpServer::recorded(self.trial);
             all.extend(server.as_ref().and_then(larger_buffer));
             if server.is_some_and(|server| server.settings.batch < BATCH) {
-                let set = format!("serve.batch={BATCH}");
-                all.push(Entry::new("reads in batches", [set], READS));
+                all.push(Entry::new("reads in batches", [format!("serve.batch={BATCH}")], READS));
             }
         }
         if self.variant.load.datagrams().is_some_and(|form| form.segments > 1) {

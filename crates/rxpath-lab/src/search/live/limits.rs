@@ -88,8 +88,7 @@ impl Limits {
             *row = if what.is_some() { *row + 1 } else { 0 };
             let enough = if at == carrier { WITHOUT_CARRIER } else { IN_A_ROW };
             if *row >= enough && found.is_none() {
-                let is_stop = at >= self.guards.len();
-                found = what.map(|limit| Broken { limit, is_stop });
+                found = what.map(|limit| Broken { limit, is_stop: at >= self.guards.len() });
             }
         }
         found

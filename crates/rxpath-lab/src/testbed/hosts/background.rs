@@ -72,8 +72,7 @@ impl Alongside for RemoteBackground {
         for (seat, client) in &self.clients {
             // Nice acts between it and a reader on the same host.
             let reader = readers.get(seat.index).filter(|_| seat.side == PathSide::Rx).copied();
-            let said = ask(client, BackgroundAsk::Warnings { reader, nice })?;
-            all.extend(self.named(client, said));
+            all.extend(self.named(client, ask(client, BackgroundAsk::Warnings { reader, nice })?));
         }
         Ok(all)
     }

@@ -37,8 +37,7 @@ impl ClocksNow {
         let found = port.map(|port| hosts.clocks_over_path(port)).unwrap_or_default();
         let paths: Vec<_> = found.iter().map(|path| path.clone().ok().flatten()).collect();
         let pairs = pairs(hosts, &clocks, &paths);
-        let faults = found.into_iter().map(Result::err).collect();
-        Ok(Self { clocks, since, pairs, faults })
+        Ok(Self { clocks, since, pairs, faults: found.into_iter().map(Result::err).collect() })
     }
 
     /// What else the path showed.

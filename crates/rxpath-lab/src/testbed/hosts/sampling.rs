@@ -46,8 +46,7 @@ impl RemoteSamplers {
                 let threads = of_host.flat_map(|(_, threads)| threads.clone()).collect();
                 let (interval_ns, port, tcp, v6) = (*interval_ns, *port, *tcp, *v6);
                 let ask = SampleAsk { interval_ns, side: *side, port, tcp, v6, threads };
-                let what = AheadAsk::Sample(ask);
-                let started = host.client.begin(HostAsk::Ahead { what })?;
+                let started = host.client.begin(HostAsk::Ahead { what: AheadAsk::Sample(ask) })?;
                 let (client, machine) = (Arc::clone(&host.client), host.machine);
                 running.push(RemoteSampler { client, clock, seat, machine, started });
             }

@@ -208,12 +208,10 @@ fn processes(hosts: &Hosts, measured: &Measured) -> Vec<(usize, i32)> {
     let mut all = Vec::new();
     for (Seat { side, index }, host) in hosts.seats() {
         let workloads = own(measured, side).get(index).into_iter().flatten().copied();
-        let own = std::iter::once(host.hello.pid).chain(workloads);
-        all.extend(own.map(|pid| (host.machine, pid)));
+        all.extend(std::iter::once(host.hello.pid).chain(workloads).map(|pid| (host.machine, pid)));
     }
     let machine = |seat: Seat| hosts.of(seat.side).get(seat.index).map(|host| host.machine);
-    let alongside = measured.others.iter();
-    all.extend(alongside.filter_map(|(seat, pid)| Some((machine(*seat)?, *pid))));
+    all.extend(measured.others.iter().filter_map(|(seat, pid)| Some((machine(*seat)?, *pid))));
     let here = hosts.coordinator.map(|machine| (machine, std::process::id() as i32));
     all.into_iter().chain(here).collect()
 }

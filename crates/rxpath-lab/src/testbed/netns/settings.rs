@@ -96,8 +96,7 @@ impl LabSettings<'_> {
             return;
         }
         let setting = change.target.to_string();
-        let parts = (old.split_once('='), new.split_once('='));
-        let (setting, old, new) = match parts {
+        let (setting, old, new) = match (old.split_once('='), new.split_once('=')) {
             // One value of a group: `veth/features/rx-gro`, from `on` to `off`.
             (Some((name, old)), Some((_, new))) if change.target.has_parts() => {
                 (format!("{setting}/{name}"), old.to_owned(), new.to_owned())

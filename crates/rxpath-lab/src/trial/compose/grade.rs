@@ -56,8 +56,7 @@ pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -
     for (side, word, betweens) in sides {
         let names = testbed.hosts(side);
         for (index, between) in betweens.iter().enumerate() {
-            let cpus = testbed.cpus(Seat { side, index }, variant);
-            let (grade, noise) = judged(&[&cpus], between);
+            let (grade, noise) = judged(&[&testbed.cpus(Seat { side, index }, variant)], between);
             let name = names.get(index);
             let shown = match name.filter(|_| betweens.len() > 1) {
                 Some(name) => format!("{word} {name}"),
@@ -65,8 +64,7 @@ pub(super) fn of(variant: &Variant, testbed: &dyn Testbed, raw: &Measurements) -
             };
             all.grade = all.grade.max(grade);
             all.noise.extend(noise.iter().map(|reason| format!("{shown}: {reason}")));
-            let graded = (grade, noise);
-            all.hosts.extend(name.map(|name| host(window, name.clone(), side, graded)));
+            all.hosts.extend(name.map(|name| host(window, name.clone(), side, (grade, noise))));
         }
     }
     all
@@ -93,8 +91,7 @@ pub(super) fn unsteady(window: &Windowed) -> impl Iterator<Item = Warning> {
 /// Why a trial does not count, if it does not.
 pub(super) fn void(window: &Windowed, grade: Grade, noise: &[String]) -> Option<String> {
     let faults: Vec<&str> = window.faults.iter().chain(&window.jumps).map(String::as_str).collect();
-    let unsteady = (!faults.is_empty()).then(|| faults.join("; "));
-    unsteady.or_else(|| noise::void(grade, noise))
+    (!faults.is_empty()).then(|| faults.join("; ")).or_else(|| noise::void(grade, noise))
 }
 
 fn disturbance(variant: &Variant, between: &Between, pinned: impl Fn(u32) -> bool) -> Disturbance {

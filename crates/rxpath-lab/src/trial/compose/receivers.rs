@@ -198,8 +198,7 @@ pub(super) fn evidence(
     };
     let datagrams = part.result.udp_serve().map(|serve| (serve, part.lines.as_slice()));
     let loads = (0..).zip(loads).filter(|(sender, _)| senders.contains(sender));
-    let loads = loads.map(|(_, load)| load).collect();
-    Some(gather(&window, [loads, vec![own]], datagrams, known))
+    Some(gather(&window, [loads.map(|(_, load)| load).collect(), vec![own]], datagrams, known))
 }
 
 /// Flows of a sender to each of its receivers, which its flows take in turn.
@@ -220,8 +219,7 @@ pub(super) fn limiting(all: &[Alone]) -> Option<&Alone> {
         missing as f64 / ledger.offered_packets.max(1) as f64
     };
     let busy = |one: &Alone| {
-        let threads = one.evidence.receiver_threads.iter();
-        threads.map(|thread| thread.running_ratio).fold(0.0, f64::max)
+        one.evidence.receiver_threads.iter().map(|thread| thread.running_ratio).fold(0.0, f64::max)
     };
     let rank = |one: &Alone| match &one.reached {
         Some(reached) => [-(reached.ratio * 100.0).round(), reached.p99_us, busy(one)],

@@ -67,8 +67,7 @@ impl Trial<'_> {
         let testbed = self.testbed;
         let lead_ns = testbed.window_lead().as_nanos() as u64;
         // Orders to another program may have taken longer than ramp and settle.
-        let settled_ns = (ramp_end + self.config.trials.settle.0).max(monotonic_ns());
-        let latest_ns = settled_ns + lead_ns;
+        let latest_ns = (ramp_end + self.config.trials.settle.0).max(monotonic_ns()) + lead_ns;
         self.armed.window = testbed.window_ahead(&self.measured(), latest_ns)?;
         if self.armed.window.is_some() {
             self.armed.queues = self.sampler(None)?;
@@ -90,8 +89,7 @@ impl Trial<'_> {
 
     /// When a load that began at an instant ends without an order, where it does.
     pub(super) fn load_end_ns(&self, start_ns: u64) -> Option<u64> {
-        let is_own = self.config.variant.load.own().is_some();
-        self.latest_end_ns(start_ns).filter(|_| is_own)
+        self.latest_end_ns(start_ns).filter(|_| self.config.variant.load.own().is_some())
     }
 
     /// When a load that began at an instant is over at the latest, where orders may not arrive. Another program gets the end as

@@ -75,8 +75,7 @@ pub(super) struct Work {
 impl Work {
     pub(super) fn new(target: SamplerSources) -> Self {
         let open = |side: PathSide, (at, (pid, tid)): (usize, &(i32, i32))| {
-            let file = File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
-            Some((side, at, file))
+            Some((side, at, File::open(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?))
         };
         let of = |(side, ids): &(PathSide, Vec<(i32, i32)>)| -> Vec<_> {
             ids.iter().take(THREADS).enumerate().filter_map(|each| open(*side, each)).collect()
