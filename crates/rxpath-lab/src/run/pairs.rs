@@ -26,10 +26,8 @@ impl Running<'_> {
             return Ok(());
         }
         for variant in self.resolved.variants.clone() {
-            let Some((primary, wanted)) = summary::undecided(&self.manifest, &variant.name) else {
-                continue;
-            };
-            let Some(both) = paired_variants(&variant, wanted) else { continue };
+            let wanted = summary::undecided(&self.manifest, &variant.name);
+            let Some(both) = wanted.and_then(|it| paired_variants(&variant, it)) else { continue };
             let mut pairs = Vec::new();
             for _ in 0..rxpath_diagnose::PAIRS {
                 if monotonic_ns() >= self.deadline_ns || self.early.is_some() {
@@ -48,7 +46,7 @@ impl Running<'_> {
                     Err(error) => return Err(error),
                 }
             }
-            summary::decide(&mut self.manifest, &variant.name, &primary, &pairs);
+            summary::decide(&mut self.manifest, &variant.name, &pairs);
         }
         Ok(())
     }

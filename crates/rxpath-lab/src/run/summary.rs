@@ -204,30 +204,23 @@ pub fn settled(resolved: &Resolved, manifest: &Manifest) -> bool {
     all_there && found.iter().all(|(_, found)| found.settled().is_some() && precise(found))
 }
 
-/// The verdict of a variant that only a paired trial can decide, with the kind of trial.
-pub fn undecided(manifest: &Manifest, variant: &str) -> Option<(DiagnosisVerdict, PairedTrial)> {
-    let verdict = manifest.summary(variant)?.verdict.clone()?;
-    let wanted = verdict.paired_trial?;
-    Some((verdict, wanted))
+/// The kind of trial that alone can decide the verdict of a variant.
+pub fn undecided(manifest: &Manifest, variant: &str) -> Option<PairedTrial> {
+    manifest.summary(variant)?.verdict.as_ref()?.paired_trial
 }
 
 /// Replaces a variant's verdict by the one that its paired trials decide.
-pub fn decide(
-    manifest: &mut Manifest,
-    variant: &str,
-    primary: &DiagnosisVerdict,
-    pairs: &[[WindowEvidence; 2]],
-) {
+pub fn decide(manifest: &mut Manifest, variant: &str, pairs: &[[WindowEvidence; 2]]) {
     let pairs: Vec<TrialPair> =
         pairs.iter().map(|[before, after]| TrialPair { before, after }).collect();
     let Some(summary) = manifest.variants.iter_mut().find(|summary| summary.name == variant) else {
         return;
     };
-    let mut decided = combine(primary, &pairs);
+    let Some(verdict) = &mut summary.verdict else { return };
+    *verdict = combine(verdict, &pairs);
     if let Some(agreement) = &summary.agreement {
-        decided.confidence = agreement.limit(decided.confidence);
+        verdict.confidence = agreement.limit(verdict.confidence);
     }
-    summary.verdict = Some(decided);
 }
 
 /// A CPU of the variant's workloads that is not the sender's; the receiver's, when they differ.
