@@ -138,9 +138,8 @@ pub(super) fn set_on_devices(
     tune: &mut Tune,
 ) -> BTreeSet<String> {
     let mut set = BTreeSet::new();
-    for (key, _, value) in ON_A_DEVICE.iter().filter(|(key, ..)| hosts.sets(key)) {
-        let Some((sets, name)) = setting_of(tune, key) else { continue };
-        if let Entry::Vacant(free) = sets.entry(name.to_owned()) {
+    for (key, name, value) in ON_A_DEVICE.iter().filter(|(key, ..)| hosts.sets(key)) {
+        if let Entry::Vacant(free) = sets_of(tune, key).entry((*name).to_owned()) {
             free.insert(value(link));
             set.insert((*key).to_owned());
         }
@@ -148,17 +147,15 @@ pub(super) fn set_on_devices(
     set
 }
 
-/// The setting that means the same as a key of the lab's link, and those of the side that has it.
-fn setting_of<'a>(tune: &'a mut Tune, key: &str) -> Option<(&'a mut Sets, &'static str)> {
-    let name = on_a_device(key)?;
-    let sets = if key == "lab.tso" { &mut tune.sender } else { &mut tune.receiver };
-    Some((sets, name))
+/// The settings of the side that has a key of the lab's link.
+fn sets_of<'a>(tune: &'a mut Tune, key: &str) -> &'a mut Sets {
+    if key == "lab.tso" { &mut tune.sender } else { &mut tune.receiver }
 }
 
 fn unset<'a>(tune: &mut Tune, keys: impl Iterator<Item = &'a String>) {
     for key in keys {
-        if let Some((sets, name)) = setting_of(tune, key) {
-            sets.remove(name);
+        if let Some(name) = on_a_device(key) {
+            sets_of(tune, key).remove(name);
         }
     }
 }
