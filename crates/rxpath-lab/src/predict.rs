@@ -101,21 +101,17 @@ pub fn figures(values: &Values) -> Result<Metrics, SimulationError> {
 pub fn measured(metric: &str, trials: &[&Trial]) -> Option<f64> {
     let of = |trial: &&Trial| -> Option<f64> {
         let evidence = &trial.evidence;
+        let delay = || UdpServer::recorded(trial)?.result.one_way_delay_us;
         match metric {
             "delivered_pps" => Some(evidence.delivered_pps),
             LOSS => window_loss(evidence),
             "ring_loss_ratio" => stage_loss(trial, Place::Ring),
             "backlog_loss_ratio" => stage_loss(trial, Place::Backlog),
             "socket_loss_ratio" => stage_loss(trial, Place::SocketBuffer),
-            _ => {
-                let delay = UdpServer::recorded(trial)?.result.one_way_delay_us?;
-                match metric {
-                    "one_way_delay_p50_us" => Some(delay.p50),
-                    "one_way_delay_p90_us" => Some(delay.p90),
-                    "one_way_delay_p99_us" => Some(delay.p99),
-                    _ => None,
-                }
-            }
+            "one_way_delay_p50_us" => Some(delay()?.p50),
+            "one_way_delay_p90_us" => Some(delay()?.p90),
+            "one_way_delay_p99_us" => Some(delay()?.p99),
+            _ => None,
         }
     };
     quantile::median(&trials.iter().filter_map(of).collect::<Vec<f64>>())

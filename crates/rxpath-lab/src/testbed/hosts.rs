@@ -183,11 +183,10 @@ impl<'a> HostsTestbed<'a> {
     fn all<T: serde::de::DeserializeOwned>(
         &self,
         ask: impl Fn(&ConnectedHost) -> HostAsk,
-        limit: Duration,
     ) -> Result<Vec<T>, LabError> {
         let pending: Result<Vec<PendingAnswer>, LabError> =
             self.hosts.all().map(|host| host.client.begin(ask(host))).collect();
-        pending?.into_iter().map(|answer| answer.wait(limit)).collect()
+        pending?.into_iter().map(|answer| answer.wait(PROMPT)).collect()
     }
 
     /// The counters of all hosts as those of two sides.
@@ -225,7 +224,7 @@ impl Testbed for HostsTestbed<'_> {
 
     fn snapshot(&self) -> Snapshot {
         let ask = |host: &ConnectedHost| HostAsk::Counters { device: host.device.name.clone() };
-        self.all(ask, PROMPT)
+        self.all(ask)
             .map_or_else(|error| counters::unread(&error), |all| self.named(all, monotonic_ns()))
     }
 
@@ -286,7 +285,7 @@ impl Testbed for HostsTestbed<'_> {
     fn arm(&self, until_ns: Option<u64>) -> Result<(), LabError> {
         let known = self.seats().map(|(host, _, clock)| host.client.expect_load(until_ns, clock));
         let known = known.collect::<Result<Vec<PendingAnswer>, _>>()?;
-        self.all::<Value>(|_| HostAsk::Pace, PROMPT)?;
+        self.all::<Value>(|_| HostAsk::Pace)?;
         known.into_iter().try_for_each(|answer| answer.wait::<Value>(PROMPT).map(drop))
     }
 
@@ -332,7 +331,7 @@ impl Testbed for HostsTestbed<'_> {
             let limit_ms = REST_SLICE.as_millis() as u64;
             let ask =
                 |host: &ConnectedHost| HostAsk::Rest { device: host.device.name.clone(), limit_ms };
-            let rested: Vec<Rested> = self.all(ask, PROMPT)?;
+            let rested: Vec<Rested> = self.all(ask)?;
             let is_quiescent = rested.iter().all(|host| host.is_quiescent);
             let counters = rested.into_iter().map(|host| host.counters).collect();
             let now = self.named(counters, monotonic_ns());
@@ -371,7 +370,7 @@ impl Testbed for HostsTestbed<'_> {
     }
 
     fn keep_awake(&self) -> Result<Box<dyn Any>, LabError> {
-        self.all::<Value>(|_| HostAsk::Awake { on: true }, PROMPT)?;
+        self.all::<Value>(|_| HostAsk::Awake { on: true })?;
         let clients = self.hosts.all().map(|host| Arc::clone(&host.client)).collect();
         Ok(Box::new(KeptAwake { clients }))
     }

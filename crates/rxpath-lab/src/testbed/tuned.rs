@@ -61,10 +61,7 @@ fn write(target: &Target, value: &str) -> Result<SettingChange, HostError> {
     let before = read(&mut setter)?;
     let asked = setter.spell_out(target, value)?;
     match setter.write(target, value) {
-        Ok(()) => {
-            let after = read(&mut setter)?;
-            Ok(SettingChange::judge(target.clone(), before, &asked, after))
-        }
+        Ok(()) => Ok(SettingChange::judge(target.clone(), before, &asked, read(&mut setter)?)),
         Err(error) => {
             let after = read(&mut setter).ok().flatten();
             Ok(SettingChange::refused(target.clone(), before, &asked, (after, error.reason())))

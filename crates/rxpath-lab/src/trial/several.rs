@@ -48,24 +48,14 @@ use super::result::WorkloadResult;
 use super::side::SideMeasurements;
 use crate::error::LabError;
 
-/// The programs of several hosts, or those of one host.
+/// The programs of several hosts, set up alike, or those of one host.
 pub struct Several {
-    programs: Vec<(String, Box<dyn Peer>)>,
+    pub(super) programs: Vec<(String, Box<dyn Peer>)>,
     /// Whether each is several itself, whose names stand before what they say.
-    are_several: bool,
+    pub(super) are_several: bool,
 }
 
 impl Several {
-    /// Of each host its program, each set up alike.
-    pub fn new(programs: Vec<(String, Box<dyn Peer>)>) -> Self {
-        Self { programs, are_several: false }
-    }
-
-    /// Of each host its programs.
-    pub fn of_several(hosts: Vec<(String, Box<dyn Peer>)>) -> Self {
-        Self { programs: hosts, are_several: true }
-    }
-
     /// Does this with each, and names the host of the first that fails.
     fn each<T>(
         &mut self,

@@ -114,7 +114,7 @@ fn of_side(
     for (index, host) in hosts.iter().enumerate() {
         programs.push((host.clone(), Box::new(start(index)?)));
     }
-    Ok(Box::new(Several::new(programs)))
+    Ok(Box::new(Several { programs, are_several: false }))
 }
 
 /// Load over connections towards several receivers: a program connects to one address, so that each sender has one for
@@ -137,9 +137,9 @@ fn of_pairs(
             let to: Vec<&str> = to.into_iter().map(|it| receivers[it].as_str()).collect();
             programs.push((format!("{sender}->{}", to.join(",")), Box::new(program)));
         }
-        all.push((sender.clone(), Box::new(Several::new(programs))));
+        all.push((sender.clone(), Box::new(Several { programs, are_several: false })));
     }
-    Ok(Box::new(Several::of_several(all)))
+    Ok(Box::new(Several { programs: all, are_several: true }))
 }
 
 /// The programs of a sender, each with the receivers that it is for: one for all of the sender's with datagrams, one for each

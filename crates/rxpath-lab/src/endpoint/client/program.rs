@@ -50,7 +50,7 @@ impl Client {
         (host, sender): (String, u16),
         clock: HostClock,
     ) -> Result<Started, LabError> {
-        self.started(ProgramAsk::Launch { words, host, sender }, clock)
+        self.started(ProgramAsk::Launch { words, host, sender }, None, clock)
     }
 
     /// Starts a third-party program there, at once or at an instant of the clock here.
@@ -61,10 +61,16 @@ impl Client {
         clock: HostClock,
     ) -> Result<Started, LabError> {
         let at_ns = at_ns.map(|at| clock.to_host_ns(at));
-        self.started(ProgramAsk::LaunchForeign { foreign, at_ns }, clock)
+        self.started(ProgramAsk::LaunchForeign { foreign, at_ns }, at_ns, clock)
     }
 
-    fn started(self: &Arc<Self>, what: ProgramAsk, clock: HostClock) -> Result<Started, LabError> {
+    /// `at_ns` is an instant of the clock there.
+    fn started(
+        self: &Arc<Self>,
+        what: ProgramAsk,
+        at_ns: Option<u64>,
+        clock: HostClock,
+    ) -> Result<Started, LabError> {
         let pipe = || io::pipe().map_err(|error| LabError::io("make a pipe", error));
         let ((from_stdout, stdout), (from_stderr, stderr)) = (pipe()?, pipe()?);
         let number = self.next_program.fetch_add(1, Ordering::Relaxed);
@@ -72,10 +78,6 @@ impl Client {
         // Before the program can say anything.
         locked(&self.shared.programs)
             .insert(number, Remote { stdout, stderr, end: Arc::clone(&end) });
-        let at_ns = match &what {
-            ProgramAsk::LaunchForeign { at_ns, .. } => *at_ns,
-            _ => None,
-        };
         // The answer comes after that instant.
         let ahead_ns = at_ns.map_or(0, |at| clock.from_host_ns(at).saturating_sub(monotonic_ns()));
         let limit = PROMPT + Duration::from_nanos(ahead_ns);
