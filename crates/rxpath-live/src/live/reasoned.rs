@@ -10,74 +10,66 @@ use rxpath_record::ledger::{Drop, DropReason, Place, Reasoned};
 /// The kernel's reason for what a netfilter hook drops (include/net/dropreason-core.h).
 pub(crate) const NETFILTER_DROP: &str = "NETFILTER_DROP";
 
-/// What a reason says of a packet of the receive path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
-    /// It was lost at this place, and no counter that is read has it.
-    At(Place),
-    /// It was lost at this place, whose counter has it as well.
-    Counted,
-    /// It was not received, or nobody wanted it.
-    NoLoss,
-}
-
-/// Reasons by name (`enum skb_drop_reason`, include/net/dropreason-core.h, Linux 6.18).
+/// Reasons by name (`enum skb_drop_reason`, include/net/dropreason-core.h, Linux 6.18): the place of a loss of the receive path
+/// that no counter which is read has.
 ///
 /// What is sent, what lay in a socket that was closed, and frames for others are no losses here; TCP's are judged by TCP's
 /// counters. A name that is not here is one of a later kernel, and is shown as it is.
-fn of_reason(reason: &str) -> Meaning {
+fn of_reason(reason: &str) -> Option<Place> {
     match reason {
         "TC_INGRESS"
         | "TC_CHAIN_NOTFOUND"
         | "TC_COOKIE_ERROR"
         | "TC_RECLASSIFY_LOOP"
         | "XDP"
-        | "BRIDGE_INGRESS_STP_STATE" => Meaning::At(Place::IngressHook),
+        | "BRIDGE_INGRESS_STP_STATE" => Some(Place::IngressHook),
         "IP_LOCAL_SOURCE"
         | "IP_INVALID_SOURCE"
         | "IP_LOCALNET"
         | "IP_INVALID_DEST"
-        | "UNICAST_IN_L2_MULTICAST" => Meaning::At(Place::Routing),
+        | "UNICAST_IN_L2_MULTICAST" => Some(Place::Routing),
+        // It was lost at a place whose counter has it as well.
         NETFILTER_DROP | "SOCKET_FILTER" | "XFRM_POLICY" | "SOCKET_RCVBUFF" | "PROTO_MEM"
         | "NO_SOCKET" | "UDP_CSUM" | "SKB_CSUM" | "CPU_BACKLOG" | "IP_RPFILTER" | "IP_CSUM"
         | "IP_INHDR" | "IP_INADDRERRORS" | "IP_INNOROUTES" | "IP_NOPROTO" | "PKT_TOO_SMALL"
         | "DUP_FRAG" | "FRAG_REASM_TIMEOUT" | "FRAG_TOO_FAR" | "SOCKET_BACKLOG"
         // net/ipv6/ip6_input.c `ip6_rcv_core`: InDiscards.
-        | "IPV6DISABLED" => Meaning::Counted,
+        | "IPV6DISABLED" => None,
+        // It was not received, or nobody wanted it.
         "OTHERHOST" | "UNHANDLED_PROTO" | "PACKET_SOCK_ERROR" | "SOCKET_CLOSE" | "QUEUE_PURGE"
         | "UNIX_DISCONNECT" | "UNIX_SKIP_OOB" | "IP_OUTNOROUTES" | "BPF_CGROUP_EGRESS"
         | "TC_EGRESS" | "CAKE_FLOOD" | "SKB_GSO_SEG" | "SKB_UCOPY_FAULT" | "DEV_HDR"
         | "DEV_READY" | "FULL_RING" | "NO_TX_TARGET" | "TUNNEL_TXINFO" | "DUALPI2_STEP_DROP"
-        | "PSP_OUTPUT" | "RECURSION_LIMIT" => Meaning::NoLoss,
+        | "PSP_OUTPUT" | "RECURSION_LIMIT" => None,
         _ if ["TCP_", "QDISC_", "FQ_", "NEIGH_", "IPV6_NDISC_", "TAP_", "CAN"]
             .iter()
             .any(|family| reason.starts_with(family)) =>
         {
-            Meaning::NoLoss
+            None
         }
-        _ => Meaning::At(Place::ReasonOnly),
+        _ => Some(Place::ReasonOnly),
     }
 }
 
 /// Where the kernel gives no reason the function that dropped it stands for one, where it belongs to the receive path.
-fn of_function(function: &str) -> Meaning {
+fn of_function(function: &str) -> Option<Place> {
     let has = |parts: &[&str]| parts.iter().any(|part| function.contains(part));
     if is_netfilters(function) {
-        Meaning::Counted
+        None
     } else if function.starts_with("veth_xmit") {
         // The other end found this one's ring full, and counts it there (drivers/net/veth.c `veth_xmit`, Linux 6.18). A packet
         // that is sent while the pair is being deleted has no reason either, and counts as such a loss. For a peer that is down
         // `__dev_forward_skb` drops.
-        Meaning::At(Place::Ring)
+        Some(Place::Ring)
     } else if has(&["destruct"]) {
         // What lay in a socket that was closed (net/ipv4/udp.c `udp_destruct_common`).
-        Meaning::NoLoss
-    } else if has(&["xmit", "output", "send", "tx_", "unix_", "netlink_", "packet_", "tcp_"]) {
-        Meaning::NoLoss
-    } else if has(&["frag", "reasm"]) {
-        Meaning::Counted
+        None
+    } else if has(&[
+        "xmit", "output", "send", "tx_", "unix_", "netlink_", "packet_", "tcp_", "frag", "reasm",
+    ]) {
+        None
     } else if has(&["xdp"]) || function.starts_with("br_") || has(&["handle_ingress"]) {
-        Meaning::At(Place::IngressHook)
+        Some(Place::IngressHook)
     } else if has(&[
         "ip_rcv_finish",
         "route_input",
@@ -86,14 +78,14 @@ fn of_function(function: &str) -> Meaning {
         "ip6_mc_input",
         "ip_mc_",
     ]) {
-        Meaning::At(Place::Routing)
+        Some(Place::Routing)
     } else if ["ip", "__ip", "udp", "__udp", "netif", "__netif", "inet", "nf_", "macvlan", "vlan"]
         .iter()
         .any(|own| function.starts_with(own))
     {
-        Meaning::At(Place::ReasonOnly)
+        Some(Place::ReasonOnly)
     } else {
-        Meaning::NoLoss
+        None
     }
 }
 
@@ -116,11 +108,12 @@ fn function(row: &DropReason) -> &str {
     row.place.split('+').next().unwrap_or_default()
 }
 
-fn meaning(row: &DropReason) -> Meaning {
+/// The place of a loss of the receive path that no counter which is read has.
+pub(crate) fn place(row: &DropReason) -> Option<Place> {
     match row.reason.as_str() {
         "NOT_SPECIFIED" => of_function(function(row)),
         // A router's next link is too small: IP counts these (Ip.FragFails, Ip6.InTooBigErrors).
-        "PKT_TOO_BIG" if ["ip_forward", "ip6_forward"].contains(&function(row)) => Meaning::Counted,
+        "PKT_TOO_BIG" if ["ip_forward", "ip6_forward"].contains(&function(row)) => None,
         reason => of_reason(reason),
     }
 }
@@ -129,14 +122,6 @@ fn meaning(row: &DropReason) -> Meaning {
 pub(crate) fn nameless<'a>(rows: impl Iterator<Item = [&'a str; 3]>) -> BTreeSet<String> {
     let unknown = rows.filter(|[reason, place, _]| *reason == "NOT_SPECIFIED" && *place == UNNAMED);
     unknown.map(|[.., device]| device.to_owned()).collect()
-}
-
-/// The place of a loss of the receive path that no counter which is read has.
-pub(crate) fn place(row: &DropReason) -> Option<Place> {
-    match meaning(row) {
-        Meaning::At(place) => Some(place),
-        Meaning::Counted | Meaning::NoLoss => None,
-    }
 }
 
 /// Packets that came in, of every protocol.
@@ -160,9 +145,8 @@ pub(crate) fn losses(
     // By place, what is shown of it, and the devices.
     let mut told: BTreeMap<(Place, String), u64> = BTreeMap::new();
     for row in rows {
-        let meaning =
-            if is_shaped(row, shaping) { Meaning::At(Place::IngressHook) } else { meaning(row) };
-        if let Meaning::At(place) = meaning {
+        let place = if is_shaped(row, shaping) { Some(Place::IngressHook) } else { place(row) };
+        if let Some(place) = place {
             *told.entry((place, named(row))).or_default() += row.packets;
         }
     }
@@ -192,7 +176,7 @@ pub(crate) fn losses(
 /// What routing refused, which IP counts nowhere (net/ipv4/route.c `ip_route_input_slow`).
 pub fn of_routing<'a>(rows: impl Iterator<Item = &'a DropReason>) -> Vec<Reasoned> {
     let mut told: BTreeMap<String, u64> = BTreeMap::new();
-    for row in rows.filter(|row| meaning(row) == Meaning::At(Place::Routing)) {
+    for row in rows.filter(|row| place(row) == Some(Place::Routing)) {
         *told.entry(named(row)).or_default() += row.packets;
     }
     let one = |(counter, packets)| Reasoned { place: Place::Routing, counter, packets };
