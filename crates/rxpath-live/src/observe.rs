@@ -164,13 +164,8 @@ impl Between {
             let on = |cpu: u32, ended| (cpu, with_ended(foreign(&usage, cpu, ours), ended));
             cpus.iter().zip(ended).map(|(cpu, ended)| on(cpu.cpu, ended)).collect()
         });
-        let one = |cpu: CpuUse| CpuUse {
-            foreign_ratio: foreign
-                .as_ref()
-                .and_then(|by_cpu| by_cpu.get(&cpu.cpu))
-                .map(|(ratio, _)| *ratio),
-            ..cpu
-        };
+        let ratio = |cpu: u32| Some(foreign.as_ref()?.get(&cpu)?.0);
+        let one = |cpu: CpuUse| CpuUse { foreign_ratio: ratio(cpu.cpu), ..cpu };
         let window_ns = to.t_ns.saturating_sub(from.t_ns);
         let threads = to
             .threads

@@ -129,6 +129,11 @@ impl Window<'_> {
             Err(why) => Fact::absent(why),
         }
     }
+
+    /// One counter of `softnet_stat` over all CPUs, per second.
+    fn softnet_per_s(&self, counter: &str) -> Fact<f64> {
+        self.rates.softnet_per_s(counter, self.between.cpus.iter().map(|cpu| cpu.cpu))
+    }
 }
 
 impl LiveWatcher {
@@ -183,7 +188,7 @@ impl LiveWatcher {
 
     /// What could not be loaded or attached at the start. Nobody tries again; what was attached once is tried again.
     pub fn unloaded(&self) -> Vec<Unloaded> {
-        let some = self.probes.iter().flat_map(Probes::unloaded);
+        let some = self.probes.iter().flat_map(|probes| &probes.unloaded);
         self.none_loaded.iter().chain(some).cloned().collect()
     }
 
@@ -254,7 +259,7 @@ impl LiveWatcher {
         let readers = named.map_or(&nobody, |seen| &seen.readers);
         self.owners.learn(&self.root, &looks, readers);
         let window = Window {
-            rates: Rates::new(&self.begun.snapshot, &ended.snapshot, window_s),
+            rates: Rates { before: &self.begun.snapshot, now: &ended.snapshot, window_s },
             between: &between,
             seen: seen.as_ref().map_err(String::as_str),
             links: &links,
@@ -281,8 +286,8 @@ impl LiveWatcher {
     pub fn totals(&mut self, frame: &WatchFrame) -> Option<WindowTotals> {
         let probes = self.probes.as_mut().ok()?;
         let (latencies, polls) = (probes.latencies(), probes.polls());
-        let (lost_count, shares) = (probes.lost_count(), probes.port_shares());
-        let softirqs_s = probes.softirqs_s(frame.window_s);
+        let (lost_count, shares) = (probes.seen.lost_count.clone(), probes.port_shares());
+        let softirqs_s = probes.seen.softirqs_s(frame.window_s);
         let steal = probes.steal()?;
         let totals = totals::of(steal, frame.window_s, &self.root, &mut self.groups);
         let network_s = totals.taken().network_s;
@@ -303,7 +308,7 @@ impl LiveWatcher {
             moved: &moved,
             around: [&self.begun.around, window.around],
             sockets: &looks.udp(),
-            owners: self.owners.by_inode(),
+            owners: &self.owners.by_inode,
             reasons: None,
             unseen: window.unseen,
             reads: None,

@@ -33,7 +33,7 @@ pub struct Traffic<'a> {
 #[derive(Debug)]
 pub struct Witness {
     account: Result<Account, String>,
-    locks: Result<Locks, String>,
+    pub(crate) locks: Result<Locks, String>,
     begun: Option<Reading>,
     begun_ns: u64,
     waited: Option<Vec<Waits>>,
@@ -56,11 +56,6 @@ impl Witness {
     pub(crate) fn of_locks(locks: Result<Locks, String>) -> Self {
         let account = Err("only the waits for locks are watched".to_owned());
         Self { account, locks, begun: None, begun_ns: monotonic_ns(), waited: None }
-    }
-
-    /// The probe of locks.
-    pub(crate) fn into_locks(self) -> Result<Locks, String> {
-        self.locks
     }
 
     /// Those that run.

@@ -156,7 +156,7 @@ impl Parts {
 
     fn into_programs(self) -> Programs {
         let reads = self.reads.map(|reading| reading.probe);
-        Programs { reads, locks: self.witness.into_locks() }
+        Programs { reads, locks: self.witness.locks }
     }
 
     fn begin(&mut self, length: Duration) {

@@ -24,7 +24,6 @@ pub(super) struct Part<'a> {
 pub(super) struct Meter {
     /// In the order of the parts.
     costs: Vec<CountedCost>,
-    groups: [f64; GROUPS],
     /// What the frame before ended with: when, runs, time of the programs in ns.
     shown: (Instant, u64, f64),
     maps: Option<(Instant, u64)>,
@@ -34,7 +33,7 @@ pub(super) struct Meter {
 impl Default for Meter {
     fn default() -> Self {
         let shown = (Instant::now(), 0, 0.0);
-        Self { costs: Vec::new(), groups: [0.0; GROUPS], shown, maps: None, gap: None }
+        Self { costs: Vec::new(), shown, maps: None, gap: None }
     }
 }
 
@@ -47,11 +46,8 @@ impl Meter {
             if let Err(error) = cost.update(part.probe.loaded()) {
                 self.gap = Some(error.to_string());
             }
-            if let Some(group) = groups.get_mut(part.group) {
-                *group += cost.whole_ns();
-            }
+            groups[part.group] += cost.whole_ns();
         }
-        self.groups = groups;
         groups
     }
 

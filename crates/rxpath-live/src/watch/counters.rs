@@ -5,28 +5,18 @@ use rxpath_record::counters::Snapshot;
 
 /// Counters at both ends of a window.
 pub struct Rates<'a> {
-    before: &'a Snapshot,
-    now: &'a Snapshot,
-    window_s: f64,
+    pub before: &'a Snapshot,
+    pub now: &'a Snapshot,
+    pub window_s: f64,
 }
 
-impl<'a> Rates<'a> {
-    pub fn new(before: &'a Snapshot, now: &'a Snapshot, window_s: f64) -> Self {
-        Self { before, now, window_s }
-    }
-
-    /// How far the counters of these names moved together; those that this kernel lacks are left out, and none at all
-    /// is a gap.
-    pub fn moved(&self, names: &[&str]) -> Fact<u64> {
-        moved(self.before, self.now, names)
-    }
-
-    /// The same, per second.
+impl Rates<'_> {
+    /// How far the counters of these names moved together, per second; see [`moved`].
     pub fn per_s(&self, names: &[&str]) -> Fact<f64> {
-        self.moved(names).map(|count| count as f64 / self.window_s)
+        moved(self.before, self.now, names).map(|count| count as f64 / self.window_s)
     }
 
-    /// One counter of `softnet_stat` over all CPUs, per second.
+    /// One counter of `softnet_stat` over these CPUs, per second.
     pub fn softnet_per_s(&self, counter: &str, cpus: impl Iterator<Item = u32>) -> Fact<f64> {
         let names: Vec<String> = cpus.map(|cpu| format!("softnet.cpu{cpu}.{counter}")).collect();
         let steps = names.iter().filter_map(|name| step(self.before, self.now, name));
@@ -40,7 +30,7 @@ impl<'a> Rates<'a> {
     }
 }
 
-/// How far counters moved together between two snapshots.
+/// How far counters moved together between two snapshots; those that this kernel lacks are left out, and none at all is a gap.
 pub fn moved(before: &Snapshot, now: &Snapshot, names: &[&str]) -> Fact<u64> {
     let steps: Vec<u64> = names.iter().filter_map(|name| step(before, now, name)).collect();
     if steps.is_empty() {
@@ -69,8 +59,8 @@ mod tests {
     fn what_stood_still_is_zero_and_what_is_missing_is_a_gap() {
         let before = snapshot(&[("a", 5), ("b", 7)]);
         let now = snapshot(&[("a", 5), ("b", 9)]);
-        let rates = Rates::new(&before, &now, 2.0);
-        assert_eq!(rates.moved(&["a"]), Fact::ok(0));
+        let rates = Rates { before: &before, now: &now, window_s: 2.0 };
+        assert_eq!(moved(&before, &now, &["a"]), Fact::ok(0));
         assert_eq!(rates.per_s(&["a", "b", "c"]), Fact::ok(1.0));
         assert!(rates.per_s(&["c"]).gap().is_some());
     }
@@ -80,7 +70,7 @@ mod tests {
         let before =
             snapshot(&[("softnet.cpu0.dropped", 0xffff_fff0), ("softnet.cpu1.dropped", 1)]);
         let now = snapshot(&[("softnet.cpu0.dropped", 0x10), ("softnet.cpu1.dropped", 1)]);
-        let rates = Rates::new(&before, &now, 1.0);
+        let rates = Rates { before: &before, now: &now, window_s: 1.0 };
         assert_eq!(rates.softnet_per_s("dropped", 0..2), Fact::ok(32.0));
         assert!(rates.softnet_per_s("flow_limit", 0..2).gap().is_some());
     }

@@ -75,8 +75,8 @@ fn counter(
 }
 
 fn counted(window: &Window<'_>, first: &Snapshot, now: &Snapshot) -> Vec<DropRow> {
-    let places = PLACES.iter().filter(|(_, names)| !names.is_empty());
-    let mut rows: Vec<DropRow> = places
+    let mut rows: Vec<DropRow> = PLACES
+        .iter()
         .filter_map(|(place, names)| counter(window, (first, now), &format!("{place:?}"), names))
         .collect();
     // Only those that own their losses: others count the same ones once more.
@@ -87,8 +87,7 @@ fn counted(window: &Window<'_>, first: &Snapshot, now: &Snapshot) -> Vec<DropRow
         window.between.cpus.iter().map(|cpu| format!("softnet.cpu{}.dropped", cpu.cpu)).collect();
     let names: Vec<&str> = cpus.iter().map(String::as_str).collect();
     let backlog = moved(first, now, &names).into_value().unwrap_or(0);
-    let each = window.between.cpus.iter().map(|cpu| cpu.cpu);
-    let backlog_pps = window.rates.softnet_per_s("dropped", each).into_value().unwrap_or(0.0);
+    let backlog_pps = window.softnet_per_s("dropped").into_value().unwrap_or(0.0);
     // The backlog's drops are counted at the device as well (net/core/dev.c enqueue_to_backlog).
     let links = window.links;
     let others = links.dropped_total.saturating_sub(backlog);

@@ -20,14 +20,15 @@ const THREADS: u32 = 400;
 
 #[derive(Debug, Default)]
 pub struct Owners {
-    by_inode: BTreeMap<u32, BTreeSet<i32>>,
+    pub by_inode: BTreeMap<u32, BTreeSet<i32>>,
     /// Sockets whose owners are known by reads alone.
     by_reads: BTreeSet<u32>,
     processes: BTreeMap<i32, Process>,
     /// Processes whose threads are measured, in order.
     measured: Vec<i32>,
     windows: u32,
-    pace: Pace,
+    /// When the next search may begin.
+    next: Option<Instant>,
     /// Processes that did not show their descriptors at the last search.
     hidden_processes: usize,
 }
@@ -39,23 +40,17 @@ struct Process {
     threads: u32,
 }
 
-/// When the next search may begin.
-#[derive(Debug, Default)]
-struct Pace {
-    next: Option<Instant>,
-}
-
-impl Pace {
+impl Owners {
+    /// Whether a search may begin.
     fn is_due(&self, now: Instant) -> bool {
         self.next.is_none_or(|next| now >= next)
     }
 
+    /// A search ended at this moment.
     fn took(&mut self, now: Instant, cpu: Duration) {
         self.next = Some(now + cpu * PAUSE);
     }
-}
 
-impl Owners {
     /// Asks for the owners of sockets that are new, and forgets those that are gone. `readers`: ports of UDP, each with a process
     /// that was seen to read there.
     pub fn learn(&mut self, root: &Root, looks: &SocketSamples, readers: &BTreeSet<(u16, i32)>) {
@@ -71,10 +66,10 @@ impl Owners {
             Some(owners) => again && owners.is_empty(),
         };
         let new: BTreeSet<u32> = looks.shown().filter(unknown).collect();
-        if !new.is_empty() && self.pace.is_due(Instant::now()) {
+        if !new.is_empty() && self.is_due(Instant::now()) {
             let before = own_cpu();
             self.ask(root, new);
-            self.pace.took(Instant::now(), own_cpu().saturating_sub(before));
+            self.took(Instant::now(), own_cpu().saturating_sub(before));
         }
         self.add_readers(root, looks, readers);
         self.choose(looks);
@@ -144,10 +139,6 @@ impl Owners {
         self.measured = chosen.into_iter().collect();
     }
 
-    pub fn by_inode(&self) -> &BTreeMap<u32, BTreeSet<i32>> {
-        &self.by_inode
-    }
-
     /// As `name (pid)`.
     pub fn named(&self, inode: u32) -> Vec<String> {
         let pids = self.by_inode.get(&inode).into_iter().flatten();
@@ -193,11 +184,11 @@ mod tests {
 
     #[test]
     fn a_dear_search_is_repeated_seldom() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
-        assert!(pace.is_due(now));
-        pace.took(now, Duration::from_millis(36));
-        assert!(!pace.is_due(now + Duration::from_secs(7)));
-        assert!(pace.is_due(now + Duration::from_secs(8)));
+        let (mut owners, now) = (Owners::default(), Instant::now());
+        assert!(owners.is_due(now));
+        owners.took(now, Duration::from_millis(36));
+        assert!(!owners.is_due(now + Duration::from_secs(7)));
+        assert!(owners.is_due(now + Duration::from_secs(8)));
     }
 
     #[test]

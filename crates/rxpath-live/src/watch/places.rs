@@ -42,8 +42,7 @@ pub(super) fn losses(window: &Window<'_>, evidence: &WindowEvidence) -> Losses {
         losses.insert(Place::Ring, links.ring_pps + reasoned::at_rings(window));
         losses.insert(Place::Network, links.damaged_pps);
     }
-    let cpus = window.between.cpus.iter().map(|cpu| cpu.cpu);
-    if let Some(dropped) = window.rates.softnet_per_s("dropped", cpus).into_value() {
+    if let Some(dropped) = window.softnet_per_s("dropped").into_value() {
         losses.insert(Place::Backlog, dropped);
     }
     if reasoned::watched(window) {
@@ -138,7 +137,7 @@ mod tests {
                 .collect(),
             ..Snapshot::default()
         };
-        counted(&Rates::new(&of(1), &of(2), 1.0))
+        counted(&Rates { before: &of(1), now: &of(2), window_s: 1.0 })
     }
 
     /// The kernel counts such a drop in both (net/ipv4/tcp_input.c `tcp_prune_queue` behind `tcp_data_queue`).

@@ -59,8 +59,8 @@ pub struct Probes {
     stages: Option<Stages>,
     /// Probes that did not start, with the reason.
     missing: BTreeMap<String, String>,
-    /// The same for good: nobody tries again.
-    unloaded: Vec<Unloaded>,
+    /// The same for good: nobody tries again, and a restart may have more of them.
+    pub(super) unloaded: Vec<Unloaded>,
     before: Reading,
     polled: PollsReading,
     latency: Latency,
@@ -86,7 +86,7 @@ pub struct Probes {
     /// When a turn that could not begin is tried again.
     again: Again,
     /// What was seen last, for frames without a new sample.
-    seen: Seen,
+    pub(super) seen: Seen,
 }
 
 /// What the probes see, in words.
@@ -159,7 +159,7 @@ impl Probes {
     /// When [`Probes::note`] is due.
     pub fn due(&self) -> Option<Instant> {
         let reads = self.stages.as_ref().and_then(Stages::reads_due);
-        let again = self.again.due().filter(|_| !self.is_off);
+        let again = self.again.due.filter(|_| !self.is_off);
         [self.turns.due(), self.drops.due(), self.reads_until, reads, again]
             .into_iter()
             .flatten()
@@ -297,7 +297,7 @@ impl Probes {
     fn begin_turn_of_drops(&mut self) {
         match self.drops.begin_turn() {
             // It did not start, and why is said.
-            Ok(()) if self.drops.probe().is_none() => {}
+            Ok(()) if self.drops.probe.is_none() => {}
             Ok(()) => drop(self.missing.remove(DROP_PROBE)),
             Err(error) => {
                 self.drops.failed();
@@ -325,7 +325,7 @@ impl Probes {
 
     /// Where CPU time went in the newest sample.
     pub fn steal(&self) -> Option<&Steal> {
-        self.seen.steal.as_deref().filter(|_| !self.is_off && self.again.due().is_none())
+        self.seen.steal.as_deref().filter(|_| !self.is_off && self.again.due.is_none())
     }
 
     /// What happened since the sample before; of that one again, where not enough was counted since.
@@ -337,7 +337,7 @@ impl Probes {
             });
         }
         // The newest sample gets older, and would be shown as that of each window.
-        if let Some(why) = self.missing.get(COUNTED).filter(|_| self.again.due().is_some()) {
+        if let Some(why) = self.missing.get(COUNTED).filter(|_| self.again.due.is_some()) {
             return Err(HostError::Unsupported {
                 what: "measure with BPF probes".into(),
                 needs: format!("its programs in their places, which is tried again: {why}"),
@@ -431,7 +431,7 @@ impl Probes {
 
     /// Latencies that were measured since they were asked for last.
     pub fn latencies(&mut self) -> BTreeMap<String, StageLatency> {
-        self.latency.take_sums()
+        std::mem::take(&mut self.latency.sums)
     }
 
     /// The share of each port in the packets that were received since they were asked for last.

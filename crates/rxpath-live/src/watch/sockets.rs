@@ -92,7 +92,8 @@ impl SocketSampler {
             let listed = diag.tcp_sockets();
             self.take_tcp(listed, own_cpu().saturating_sub(before));
         } else {
-            self.forget_tcp();
+            // What is known is of another window: what grew since then did not grow in this one.
+            self.tcp = TcpLooks::default();
         }
         if self.udp_list.is_due_at_end(now) {
             self.look_at_udp(diag);
@@ -114,14 +115,9 @@ impl SocketSampler {
         }
     }
 
-    /// What is known is of another window: what grew since then did not grow in this one.
-    fn forget_tcp(&mut self) {
-        self.tcp = TcpLooks::default();
-    }
-
     fn take_tcp(&mut self, listed: Result<Vec<TcpSocket>, HostError>, took: Duration) {
         let Some(all) = self.tcp_list.listed(listed, took, Instant::now()) else {
-            self.forget_tcp();
+            self.tcp = TcpLooks::default();
             return;
         };
         self.tcp.look(&all);
@@ -221,16 +217,13 @@ impl SocketSamples {
         udp.map(|(inode, socket)| (*inode, one(socket))).into_map()
     }
 
-    /// All of UDP, listeners, and connections in which something waited or was dropped.
-    fn interesting(&self) -> impl Iterator<Item = (&u32, &Seen)> {
-        self.seen.iter().filter(|(_, socket)| {
-            socket.protocol != "tcp" || socket.queued_max > 0 || socket.memory.drops[1] > 0
-        })
-    }
-
     /// Those that drop first, then the fullest.
     fn ranked(&self) -> Vec<u32> {
-        let mut ranked: Vec<(&u32, &Seen)> = self.interesting().collect();
+        // All of UDP, listeners, and connections in which something waited or was dropped.
+        let is_shown = |(_, socket): &(&u32, &Seen)| {
+            socket.protocol != "tcp" || socket.queued_max > 0 || socket.memory.drops[1] > 0
+        };
+        let mut ranked: Vec<(&u32, &Seen)> = self.seen.iter().filter(is_shown).collect();
         ranked.sort_by(|(inode_a, a), (inode_b, b)| {
             let fuller = b.filled_ratio().total_cmp(&a.filled_ratio());
             let drops = b.memory.dropped().cmp(&a.memory.dropped());

@@ -47,10 +47,6 @@ fn blank(stage: PathStage) -> StageRow {
     }
 }
 
-fn cpus(window: &Window<'_>) -> impl Iterator<Item = u32> {
-    window.between.cpus.iter().map(|cpu| cpu.cpu)
-}
-
 fn nic(window: &Window<'_>, losses: &Losses) -> StageRow {
     let links = window.links;
     let known = |rate: Fact<f64>| match &links.gap {
@@ -59,7 +55,7 @@ fn nic(window: &Window<'_>, losses: &Losses) -> StageRow {
     };
     let hardirq = window.between.cpus.iter().map(|cpu| cpu.irq_ratio).sum();
     // The backlog's drops are counted at the device as well (net/core/dev.c enqueue_to_backlog).
-    let backlog = window.rates.softnet_per_s("dropped", cpus(window)).into_value().unwrap_or(0.0);
+    let backlog = window.softnet_per_s("dropped").into_value().unwrap_or(0.0);
     let behind = links.dropped_pps - backlog;
     let mut note = "CPU: hard interrupts".to_owned();
     // Two clocks are behind the difference.
@@ -98,7 +94,7 @@ fn irq(window: &Window<'_>) -> StageRow {
         seen.napi_threads.values().sum::<u64>() as f64 / 1e9 / seen.per_s()
     } else {
         let ticks = window.between.cpus.iter().map(|cpu| cpu.softirq_ratio).sum();
-        row.rate_per_s = window.rates.softnet_per_s("processed", cpus(window));
+        row.rate_per_s = window.softnet_per_s("processed");
         row.rate_source = "softnet_stat processed: after GRO, backlog included".into();
         row.cpu_ratio = Fact::ok(ticks);
         notes.push("CPU: all softirqs, by ticks".into());
@@ -108,8 +104,7 @@ fn irq(window: &Window<'_>) -> StageRow {
         row.cpu_ratio = row.cpu_ratio.map(|softirqs| softirqs + threads);
         notes.push(format!("NAPI threads {:.1} %", 100.0 * threads));
     }
-    let squeezed =
-        window.rates.softnet_per_s("time_squeeze", cpus(window)).into_value().unwrap_or(0.0);
+    let squeezed = window.softnet_per_s("time_squeeze").into_value().unwrap_or(0.0);
     if squeezed > 0.0 {
         notes.push(format!("{squeezed:.0} squeezed/s"));
     }
@@ -147,7 +142,7 @@ fn backlog_ns(seen: &super::Seen) -> u64 {
 }
 
 fn gro(window: &Window<'_>) -> StageRow {
-    let processed = window.rates.softnet_per_s("processed", cpus(window));
+    let processed = window.softnet_per_s("processed");
     let after = processed.value().copied().unwrap_or(0.0);
     let polled = window.seen.ok().map(|seen| packets(seen, false) as f64 / seen.per_s());
     let merged = polled.filter(|polled| *polled > after && after > 0.0);
@@ -166,7 +161,7 @@ fn backlog(window: &Window<'_>) -> StageRow {
     StageRow {
         rate_per_s: window.probed(|seen| packets(seen, true) as f64),
         rate_source: "packets of the backlogs' polls (tracepoint napi:napi_poll)".into(),
-        drops_pps: window.rates.softnet_per_s("dropped", cpus(window)),
+        drops_pps: window.softnet_per_s("dropped"),
         drops_source: "softnet_stat dropped".into(),
         cpu_ratio: window.probed(|seen| backlog_ns(seen) as f64 / 1e9),
         note: if window.seen.is_ok() {

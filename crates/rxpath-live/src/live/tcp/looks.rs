@@ -9,7 +9,7 @@ use rxpath_host::read::netlink::{TcpSocket, TcpState};
 /// Samples of a window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TcpLooks {
-    connections: BTreeMap<(SocketAddr, SocketAddr), Connection>,
+    pub(super) connections: BTreeMap<(SocketAddr, SocketAddr), Connection>,
     /// Most connections that waited to be accepted, by the listener's inode.
     waiting: BTreeMap<u32, u32>,
     /// The sockets of the last sample.
@@ -55,11 +55,6 @@ impl Connection {
 
     pub(super) fn filled_mean(&self) -> f64 {
         self.filled_sum / f64::from(self.samples.max(1))
-    }
-
-    /// Whether a program has it open: one that nobody accepted yet has no inode.
-    pub(super) fn is_accepted(&self) -> bool {
-        self.last.inode != 0
     }
 }
 
@@ -119,10 +114,6 @@ impl TcpLooks {
         self.connections.retain(|_, connection| is_asked(&connection.last));
         // All listeners stay: a connection is that of the listener to which it came.
         self.last.retain(|socket| socket.state == TcpState::Listen || is_asked(socket));
-    }
-
-    pub(super) fn connections(&self) -> impl Iterator<Item = &Connection> {
-        self.connections.values()
     }
 
     pub(super) fn listeners(&self) -> impl Iterator<Item = &TcpSocket> {
@@ -186,7 +177,7 @@ pub(super) mod tests {
         let mut looks = TcpLooks::default();
         looks.look(&[connection(80, 1, 0, 64_000), connection(81, 2, 0, 64_000)]);
         looks.only(|socket| socket.local.port() == 81);
-        let left: Vec<u32> = looks.connections().map(|one| one.last.inode).collect();
+        let left: Vec<u32> = looks.connections.values().map(|one| one.last.inode).collect();
         assert_eq!((left, looks.open_count()), (vec![2], 1));
     }
 
@@ -196,13 +187,13 @@ pub(super) mod tests {
         looks.look(&[connection(80, 1, 0, 64_000)]);
         looks.look(&[connection(80, 1, 0, 64_000), connection(80, 2, 0, 64_000)]);
         let received = |socket: &TcpSocket| socket.info.unwrap().received_bytes.unwrap();
-        let grown: Vec<u64> = looks.connections().map(|one| one.grew(received)).collect();
+        let grown: Vec<u64> = looks.connections.values().map(|one| one.grew(received)).collect();
         assert_eq!(grown, [0, 1_000]);
         // The end of one window is the beginning of the next.
         assert_eq!(looks.take().open_count(), 2);
-        let grown: Vec<u64> = looks.connections().map(|one| one.grew(received)).collect();
+        let grown: Vec<u64> = looks.connections.values().map(|one| one.grew(received)).collect();
         assert_eq!(grown, [0, 0]);
-        assert!(looks.connections().all(|one| one.samples == 1));
+        assert!(looks.connections.values().all(|one| one.samples == 1));
     }
 
     #[test]
@@ -211,6 +202,6 @@ pub(super) mod tests {
         looks.take();
         looks.look(&[connection(80, 1, 0, 64_000)]);
         let received = |socket: &TcpSocket| socket.info.unwrap().received_bytes.unwrap();
-        assert!(looks.connections().all(|one| one.grew(received) == 0));
+        assert!(looks.connections.values().all(|one| one.grew(received) == 0));
     }
 }

@@ -26,7 +26,7 @@ type Key = (bool, String);
 pub(super) fn of(read: &Read<'_>) -> Vec<TcpService> {
     let listeners: Vec<&TcpSocket> = read.tcp.listeners().collect();
     let mut by: BTreeMap<Key, Vec<&Connection>> = BTreeMap::new();
-    for connection in read.tcp.connections() {
+    for connection in read.tcp.connections.values() {
         by.entry(key(&listeners, &connection.last)).or_default().push(connection);
     }
     let mut all: Vec<(TcpService, BTreeSet<u32>)> =
@@ -67,8 +67,8 @@ fn service((outgoing, address): Key, connections: &[&Connection]) -> (TcpService
     let sum = |count: &dyn Fn(&TcpSocket) -> u64| {
         connections.iter().fold(0u64, |sum, one| sum.saturating_add(one.grew(count)))
     };
-    // One that nobody accepted is the accept queue's.
-    let accepted = || connections.iter().filter(|one| one.is_accepted());
+    // One that nobody accepted is the accept queue's: it has no inode.
+    let accepted = || connections.iter().filter(|one| one.last.inode != 0);
     let is_full = |one: &&&Connection| one.filled_mean() >= FULL_RATIO;
     let fullest = accepted().filter(|one| one.unread_max > 0);
     let fullest = fullest.max_by(|a, b| {
@@ -156,7 +156,7 @@ mod tests {
         ];
         looks.look(&all);
         looks.look(&all);
-        let connections: Vec<&Connection> = looks.connections().collect();
+        let connections: Vec<&Connection> = looks.connections.values().collect();
         let (service, inodes) = service((false, "0.0.0.0:80".into()), &connections);
         assert_eq!((service.connections_count, service.full_count), (3, 1));
         assert_eq!(inodes, BTreeSet::from([1, 2]));

@@ -11,7 +11,8 @@ const LONGEST: Duration = Duration::from_secs(30 * 60);
 #[derive(Debug, Default)]
 pub(super) struct Again {
     wait: Duration,
-    due: Option<Instant>,
+    /// When it is to be tried again; none while it works.
+    pub(super) due: Option<Instant>,
 }
 
 impl Again {
@@ -24,11 +25,6 @@ impl Again {
     /// It worked.
     pub(super) fn worked(&mut self) {
         *self = Self::default();
-    }
-
-    /// When it is to be tried again; none while it works.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.due
     }
 
     /// Whether it is to be tried at this moment.
@@ -44,17 +40,17 @@ mod tests {
     #[test]
     fn each_wait_is_twice_the_one_before_up_to_half_an_hour() {
         let (mut again, begun) = (Again::default(), Instant::now());
-        assert!(!again.is_due(begun) && again.due().is_none());
+        assert!(!again.is_due(begun) && again.due.is_none());
         for minutes in [1, 2, 4, 8, 16, 30, 30] {
             again.failed(begun);
             let wait = Duration::from_secs(60 * minutes);
-            assert_eq!(again.due(), Some(begun + wait));
+            assert_eq!(again.due, Some(begun + wait));
             let before = begun + Duration::from_millis(60_000 * minutes - 1);
             assert!(again.is_due(begun + wait) && !again.is_due(before));
         }
         again.worked();
-        assert!(again.due().is_none());
+        assert!(again.due.is_none());
         again.failed(begun);
-        assert_eq!(again.due(), Some(begun + FIRST));
+        assert_eq!(again.due, Some(begun + FIRST));
     }
 }

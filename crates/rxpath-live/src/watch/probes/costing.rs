@@ -9,7 +9,6 @@ use rxpath_host::HostError;
 use rxpath_record::watch::ProbeShare;
 
 use super::super::cost::{GROUPS, Part};
-use super::super::unloaded::Unloaded;
 use super::Probes;
 
 /// Of less counted time no rate is taken.
@@ -67,7 +66,7 @@ impl Probes {
     fn parts(&self) -> Vec<Part<'_>> {
         let mut parts = vec![Part { probe: &self.account, group: 0 }];
         parts.extend(self.stages.iter().map(|probe| Part { probe, group: 0 }));
-        parts.extend(self.drops.probe().map(|probe| Part { probe: probe as &dyn Probe, group: 1 }));
+        parts.extend(self.drops.probe.iter().map(|probe| Part { probe, group: 1 }));
         parts
     }
 
@@ -86,20 +85,5 @@ impl Probes {
             lost.insert(part.probe.name(), part.probe.lost()?);
         }
         Ok(lost)
-    }
-
-    /// The same, as of the last window.
-    pub fn lost_count(&self) -> BTreeMap<&'static str, u64> {
-        self.seen.lost_count.clone()
-    }
-
-    /// CPU time of network softirqs by vector in the last window, which has this length.
-    pub fn softirqs_s(&self, window_s: f64) -> BTreeMap<&'static str, f64> {
-        self.seen.softirqs_s(window_s)
-    }
-
-    /// Those that did not load, of which a restart may have more.
-    pub fn unloaded(&self) -> &[Unloaded] {
-        &self.unloaded
     }
 }

@@ -22,7 +22,7 @@ const QUIET: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Dropping {
     /// None where it did not start.
-    probe: Option<Drops>,
+    pub(super) probe: Option<Drops>,
     pub(super) turns: Turning,
     /// When a turn that could not begin is tried again.
     again: Again,
@@ -63,14 +63,9 @@ impl Dropping {
         begun.inspect_err(|_| self.probe = None)
     }
 
-    /// The probe, if it runs.
-    pub(super) fn probe(&self) -> Option<&Drops> {
-        self.probe.as_ref()
-    }
-
     /// When [`Dropping::step`] has something to do.
     pub(super) fn due(&self) -> Option<Instant> {
-        [self.turns.due(), self.again.due()].into_iter().flatten().min()
+        [self.turns.due(), self.again.due].into_iter().flatten().min()
     }
 
     pub(super) fn step(&self) -> TurnStep {

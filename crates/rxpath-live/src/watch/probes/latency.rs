@@ -17,15 +17,11 @@ pub(super) struct Latency {
     before: Vec<StageTimes>,
     /// When the last latency of the reading before that one ended.
     older_ns: u64,
-    sums: BTreeMap<String, StageLatency>,
+    /// What was measured since they were asked for last.
+    pub(super) sums: BTreeMap<String, StageLatency>,
 }
 
 impl Latency {
-    /// What was measured since they were asked for last.
-    pub(super) fn take_sums(&mut self) -> BTreeMap<String, StageLatency> {
-        std::mem::take(&mut self.sums)
-    }
-
     /// Ports of UDP in this network namespace, each with a process that was seen to read there since the reading before: `/proc`
     /// may not show who has its sockets open. Who read there earlier may have ended, and its number and port may be another's.
     pub(super) fn readers(&self) -> BTreeSet<(u16, i32)> {

@@ -55,7 +55,7 @@ impl Seen {
     }
 
     /// CPU time of network softirqs by vector, in seconds of a window of this length. NAPI threads do the work of NET_RX.
-    pub(super) fn softirqs_s(&self, window_s: f64) -> BTreeMap<&'static str, f64> {
+    pub fn softirqs_s(&self, window_s: f64) -> BTreeMap<&'static str, f64> {
         let in_softirqs: u64 = self.net_rx.values().map(|(_, ns)| ns).sum();
         let in_threads: u64 = self.napi_threads.values().sum();
         let of_window = |ns: u64| ns as f64 / 1e9 / self.per_s() * window_s;
