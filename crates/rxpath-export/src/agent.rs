@@ -3,7 +3,7 @@
 use rxpath_core::SortFew;
 use rxpath_record::watch::{ProbeDutyCycle, WatchFrame, WindowTotals};
 
-use crate::failures::{OF_COUNTER, OF_DEVICE};
+use crate::failures::{OF_COUNTER, OF_DEVICE, READERS};
 use crate::families::{
     AGENT_CPU, AGENT_LOST, AGENT_MEMORY, BUDGET, COLLECT_ERRORS, COST, COUNTED, Families,
     NOT_LOADED, NOT_READ, OBSERVED, PROBE_UP, SHED, STARTED,
@@ -60,17 +60,13 @@ impl Families {
         self.set(BUDGET, &[], governor.budget());
         self.set(COST, &[], governor.cost());
         for (what, is_shed) in SHEDS.iter().zip(governor.shed()) {
-            self.set(SHED, &[what], f64::from(u8::from(is_shed)));
+            self.set(SHED, &[what], f64::from(is_shed));
         }
     }
 
     /// What looking cost, and what it could not see.
     pub(crate) fn own(&mut self, frame: &WatchFrame) {
-        self.set(
-            PROBE_UP,
-            &[],
-            f64::from(u8::from(!frame.gaps.contains_key(WatchFrame::ALL_PROBES))),
-        );
+        self.set(PROBE_UP, &[], f64::from(!frame.gaps.contains_key(WatchFrame::ALL_PROBES)));
         if let Some(cost) = &frame.probe_cost {
             for (part, seconds) in ["bpf", "bpf_entry"].into_iter().zip(cost.cpu_s()) {
                 self.add(AGENT_CPU, &[part], seconds);
@@ -82,7 +78,10 @@ impl Families {
         for sampled in &frame.sampled {
             self.set(COUNTED, &[&sampled.what], sampled.ratio);
         }
-        self.failed_readers(frame);
+        let failed = self.failures.of(frame);
+        for reader in READERS {
+            self.add(COLLECT_ERRORS, &[reader], f64::from(failed.contains(reader)));
+        }
         self.clear(NOT_READ);
         let gaps = frame.gaps.keys().filter(|what| !BY_DESIGN.contains(&what.as_str()));
         let mut gaps: Vec<&String> = gaps.collect();

@@ -136,17 +136,11 @@ impl DeepLooks {
             return DeepLookAction::Rest;
         }
         self.quiet_s = 0.0;
-        if obstacle == Obstacle::Budget {
-            self.age();
-        }
-        DeepLookAction::Say(obstacle)
-    }
-
-    /// From the second message on, half as much is expected with each: only another deep look can correct what a dear one took.
-    fn age(&mut self) {
-        if std::mem::replace(&mut self.was_said, true) {
+        // From the second message on, half as much is expected with each: only another deep look can correct what a dear one took.
+        if obstacle == Obstacle::Budget && std::mem::replace(&mut self.was_said, true) {
             self.cpu_s = self.cpu_s.min((self.cpu_s / 2.0).max(FIRST_CPU_S));
         }
+        DeepLookAction::Say(obstacle)
     }
 
     fn obstacle(&self, loss: WindowLoss, governor: &Governor) -> Option<Obstacle> {
@@ -212,7 +206,7 @@ impl Families {
             self.add(DEEP_LOOKS, &[result], count as f64);
         }
         let is_shed = looks.waits == Some(Obstacle::Budget);
-        self.set(SHED, &[DEEP_LOOK], f64::from(u8::from(is_shed)));
+        self.set(SHED, &[DEEP_LOOK], f64::from(is_shed));
     }
 }
 

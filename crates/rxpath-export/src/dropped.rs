@@ -11,16 +11,14 @@ use crate::frame::OTHER;
 /// something else on another kernel.
 const UNNAMED: [&str; 2] = ["reason ", "subsystem "];
 
-/// Whether a reason can be a label.
-fn has_name(reason: &str) -> bool {
-    reason != OTHER && !UNNAMED.iter().any(|begin| reason.starts_with(begin))
-}
-
 impl Families {
     /// Those of a window of this length. `other` has the reasons without a series, and those without a name.
     pub(crate) fn drops(&mut self, rows: &[DropRow], window_s: f64) {
         let mut amounts: BTreeMap<[String; 3], f64> = BTreeMap::new();
-        let is_known = |row: &&DropRow| has_name(&row.reason);
+        // Whether its reason can be a label.
+        let is_known = |row: &&DropRow| {
+            row.reason != OTHER && !UNNAMED.iter().any(|begin| row.reason.starts_with(begin))
+        };
         for row in rows.iter().filter(is_known) {
             let reason = if row.reason.is_empty() { &row.place } else { &row.reason };
             let protocol = if row.transport.is_empty() { &row.protocol } else { &row.transport };

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use prometheus::core::Collector;
 use prometheus::{CounterVec, GaugeVec, Opts, Registry, TextEncoder};
-use rxpath_record::watch::{PortName, VictimName, WatchFrame};
+use rxpath_record::watch::{PortName, VictimName};
 
-use crate::failures::{Failures, READERS};
+use crate::failures::Failures;
 use crate::histogram::{Histograms, PACKETS, SECONDS};
 use crate::top::{Top, Turn};
 
@@ -146,13 +146,6 @@ pub struct Families {
     pub(crate) netns: u32,
 }
 
-/// An empty histogram, or one for each value of its label.
-fn histograms_of(metric: &ExportedMetric) -> Result<Histograms, prometheus::Error> {
-    let label = metric.labels.first().copied().unwrap_or_default();
-    let scale = if metric.name == POLLS { PACKETS } else { SECONDS };
-    Histograms::new((metric.name, metric.what), label, scale)
-}
-
 impl Families {
     /// All metrics, of this build of the program and this network namespace. The build is `VERSION-HASH`.
     ///
@@ -171,7 +164,9 @@ impl Families {
                     Box::new(made)
                 }
                 MetricKind::Histogram => {
-                    let made = histograms_of(metric)?;
+                    let label = metric.labels.first().copied().unwrap_or_default();
+                    let scale = if metric.name == POLLS { PACKETS } else { SECONDS };
+                    let made = Histograms::new((metric.name, metric.what), label, scale)?;
                     histograms.insert(metric.name, made.clone());
                     Box::new(made)
                 }
@@ -267,14 +262,6 @@ impl Families {
         let own = turn.own.iter().map(|(key, amount)| (key, *amount));
         for (key, amount) in admitted.chain(own) {
             self.add(name, &labels(key).each_ref().map(String::as_str), amount);
-        }
-    }
-
-    /// The readers that failed in this window, each once.
-    pub(crate) fn failed_readers(&mut self, frame: &WatchFrame) {
-        let failed = self.failures.of(frame);
-        for reader in READERS {
-            self.add(COLLECT_ERRORS, &[reader], f64::from(u8::from(failed.contains(reader))));
         }
     }
 

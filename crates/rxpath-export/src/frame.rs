@@ -71,7 +71,7 @@ impl Families {
     /// A CPU that went offline ends its window at its last reading. Once for each time that some go.
     fn cpus(&mut self, frame: &WatchFrame) {
         let lacks_cpu = frame.gaps.contains_key(CPU_GONE);
-        self.add(DISCARDED, &[CPU], f64::from(u8::from(lacks_cpu && !self.lacked_cpu)));
+        self.add(DISCARDED, &[CPU], f64::from(lacks_cpu && !self.lacked_cpu));
         self.lacked_cpu = lacks_cpu;
     }
 
@@ -144,9 +144,9 @@ impl Families {
     /// Every stage has its series from the start, so that a rate can be taken of the first time that it limits.
     fn verdict(&self, frame: &WatchFrame) {
         let Some(verdict) = &frame.verdict else { return };
-        let is_sure = f64::from(u8::from(verdict.confidence != Confidence::Weak));
+        let is_sure = f64::from(verdict.confidence != Confidence::Weak);
         for stage in Stage::ALL {
-            let is_it = f64::from(u8::from(stage == verdict.stage));
+            let is_it = f64::from(stage == verdict.stage);
             let stage = word(stage);
             self.set(LIMITED, &[&stage], is_it);
             self.add(LIMITED_S, &[&stage], is_it * frame.window_s);

@@ -46,14 +46,12 @@ impl Sole {
 
     fn at(folder: &Path, namespace: u32, name: &str) -> io::Result<Self> {
         let lock = lock(folder, namespace)?;
-        let bound = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?);
-        match (lock, bound) {
-            (lock, Ok(socket)) => Ok(Self { _lock: lock, name: Some(socket) }),
-            (Some(lock), Err(error)) if error.kind() == ErrorKind::AddrInUse => {
-                Ok(Self { _lock: Some(lock), name: None })
-            }
-            (_, Err(error)) => Err(error),
-        }
+        let name = match UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?) {
+            Ok(socket) => Some(socket),
+            Err(error) if lock.is_some() && error.kind() == ErrorKind::AddrInUse => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { _lock: lock, name })
     }
 }
 
