@@ -1,6 +1,6 @@
 //! What a connection says, byte by byte, and what is answered: no socket, no clock, no thread.
 
-use crate::engine::spin::Spinner;
+use crate::engine::spin;
 use crate::http::chunks::Chunks;
 use crate::http::request::{self, BodyFraming, Head};
 use crate::http::serve::reply::{Kind, ReplyQueue};
@@ -84,7 +84,7 @@ impl Scratch {
 
     #[inline]
     fn answer(&mut self, kind: Kind) {
-        Spinner::run(self.rules.work_steps);
+        spin::run(self.rules.work_steps);
         self.queue.push(kind);
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::engine::clock;
 use crate::engine::epoll::Epoll;
 use crate::engine::socket::Socket;
-use crate::engine::spin::Spinner;
+use crate::engine::spin;
 use crate::http::serve::connection::{Conn, End, Token};
 use crate::http::serve::count::{CloseReason, Counts};
 use crate::http::serve::dialogue::{ConnectionAction, Rules, Scratch};
@@ -80,7 +80,7 @@ pub(super) enum Overdue {
 impl WorkerState {
     pub(super) fn new(plan: Plan, start: &Start) -> Self {
         let options = &plan.options;
-        let work_steps = Spinner::steps_of(options.work_ns);
+        let work_steps = spin::steps_of(options.work_ns);
         let (max_head, max_body) = (options.max_request_bytes, options.max_body_bytes);
         let rules = Rules { max_head, max_body, work_steps };
         Self {
@@ -188,7 +188,11 @@ impl WorkerState {
         self.sweep_at = end;
         if end == self.connections.slots() {
             self.sweep_at = 0;
-            self.next_sweep_ns = self.now_ns + self.sweep_period_ns();
+            let period_ns = match self.plan.options.idle_timeout_ns {
+                0 => LINGER_NS / 4,
+                timeout => (timeout / 4).clamp(10_000_000, LINGER_NS / 4),
+            };
+            self.next_sweep_ns = self.now_ns + period_ns;
         }
     }
 
@@ -201,13 +205,6 @@ impl WorkerState {
             _ if conn.pending.is_some() => Some(Overdue::Close(CloseReason::NotReading)),
             _ if conn.dialogue.is_within_request() => Some(Overdue::Tell),
             _ => Some(Overdue::Close(CloseReason::Idle)),
-        }
-    }
-
-    fn sweep_period_ns(&self) -> u64 {
-        match self.plan.options.idle_timeout_ns {
-            0 => LINGER_NS / 4,
-            timeout => (timeout / 4).clamp(10_000_000, LINGER_NS / 4),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::engine::epoll::Flags;
 use crate::engine::socket::Socket;
-use crate::engine::spin::Spinner;
+use crate::engine::spin;
 use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::frame::{ASK_REPORT, ServerHello, ServerMessage};
 use crate::tcp::open_connections::Listed;
@@ -161,7 +161,7 @@ impl Connection {
                     return Ok(Step::Ended);
                 }
                 self.delivered(got, lent);
-                Spinner::run(lent.work_steps);
+                spin::run(lent.work_steps);
                 Ok(Step::Moved)
             }
             Phase::Transactions { need, .. } => {
@@ -336,7 +336,7 @@ impl Connection {
         }
         self.sink.took(&lent.buffer[rest.clone()], lent.pattern);
         self.delivered(rest.len(), lent);
-        Spinner::run(lent.work_steps);
+        spin::run(lent.work_steps);
         Ok(Step::Moved)
     }
 
@@ -358,7 +358,7 @@ impl Connection {
             return Ok(Step::Moved);
         }
         // Before the response, as a server would: the client waits for it.
-        Spinner::run(lent.work_steps);
+        spin::run(lent.work_steps);
         self.respond(lent)
     }
 

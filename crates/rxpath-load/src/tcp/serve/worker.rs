@@ -11,7 +11,7 @@ use crate::engine::clock;
 use crate::engine::epoll::{Epoll, Event, Flags};
 use crate::engine::listen::{errno_name, is_exhaustion};
 use crate::engine::socket::Socket;
-use crate::engine::spin::Spinner;
+use crate::engine::spin;
 use crate::pool::Start;
 use crate::slab::Slab;
 use crate::stall::Stalls;
@@ -91,7 +91,7 @@ impl<'a> Worker<'a> {
             epoll: Epoll::new()?,
             connections: Slab::default(),
             buffer: vec![0; plan.options.buffer_bytes],
-            work_steps: Spinner::steps_of(plan.options.work_ns),
+            work_steps: spin::steps_of(plan.options.work_ns),
             usage: UsageMeter::new(start.cpu),
             next_sweep_ns: 0,
             resting_until_ns: 0,

@@ -1,7 +1,7 @@
 //! What is done with each datagram that was read.
 
 use crate::engine::clock;
-use crate::engine::spin::Spinner;
+use crate::engine::spin;
 use crate::udp::header::{HEADER_BYTES, Header, MAGIC, Stamp};
 use crate::udp::sender_clock::SenderClock;
 use crate::udp::tracker::Tracker;
@@ -31,7 +31,7 @@ impl Meter {
     pub(super) fn new(work_ns: u64, senders: &[SenderClock]) -> Self {
         let own = SenderClock { id: clock::identity(), ..SenderClock::default() };
         let clocks: Vec<SenderClock> = senders.iter().copied().chain([own]).collect();
-        let work_steps = Spinner::steps_of(work_ns);
+        let work_steps = spin::steps_of(work_ns);
         let margin_ns = margin_ns(senders);
         Self { clock: own, clocks, margin_ns, work_steps, ..Self::default() }
     }
@@ -52,7 +52,7 @@ impl Meter {
         } else {
             self.unnumbered += 1;
         }
-        Spinner::run(self.work_steps);
+        spin::run(self.work_steps);
     }
 
     /// Goes over to another sender's clock; whether it is known.
