@@ -9,7 +9,7 @@ mod head;
 mod known;
 
 use crate::http::chunks::Chunks;
-use head::{Body, Head};
+use head::Head;
 pub use known::Known;
 
 /// The longest head that is taken. **Source** ours; nginx sends at most 32 KiB by default, Apache 64 KiB.
@@ -46,9 +46,11 @@ pub enum Eof {
     Cut,
 }
 
+/// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Head,
+    /// This many bytes of a body.
     Counted(u64),
     Chunked(Chunks),
     UntilClose,
@@ -112,12 +114,13 @@ impl ResponseReader {
                     let Some((len, head)) = self.take_head(rest)? else { return Ok(None) };
                     start = whole.then_some(at);
                     if whole
-                        && let Some(Body::Counted(body)) = head.body
+                        && let State::Counted(body) = head.next
                         && let Some(all) = body.checked_add(len as u64)
                     {
                         known.learn(&rest[..len], all, head.reply);
                     }
-                    self.begin(head);
+                    (self.reply, self.state) = (head.reply, head.next);
+                    self.interim = self.state == State::Head;
                     at += len;
                     if self.state == State::Head || self.state == State::Counted(0) {
                         0
@@ -184,17 +187,6 @@ impl ResponseReader {
             Some((len, head)) if len == end => Ok(Some((end - before, head))),
             _ => Err(Malformed),
         }
-    }
-
-    fn begin(&mut self, head: Head) {
-        self.reply = head.reply;
-        self.interim = head.body.is_none();
-        self.state = match head.body {
-            None => State::Head,
-            Some(Body::Counted(len)) => State::Counted(len),
-            Some(Body::Chunked) => State::Chunked(Chunks::default()),
-            Some(Body::UntilClose) => State::UntilClose,
-        };
     }
 
     /// The connection ended.

@@ -2,25 +2,18 @@
 
 use std::mem::MaybeUninit;
 
-use super::{MAX_HEAD_BYTES, Malformed, Reply};
+use super::{MAX_HEAD_BYTES, Malformed, Reply, State};
+use crate::http::chunks::Chunks;
 use crate::http::number;
 
 /// The most headers of a reply.
 const MAX_HEADERS: usize = 128;
 
-/// How the body ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
-    Counted(u64),
-    Chunked,
-    UntilClose,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) reply: Reply,
-    /// `None`: an interim reply, after which another head follows.
-    pub(super) body: Option<Body>,
+    /// Its body; another head behind an interim reply.
+    pub(super) next: State,
 }
 
 /// What the headers say.
@@ -53,13 +46,13 @@ pub(super) fn parse(bytes: &[u8], bodiless: bool) -> Result<Option<(usize, Head)
         said.hear(header)?;
     }
     let close = said.close || (response.version == Some(0) && !said.keep);
-    let body = match status {
+    let next = match status {
         101 => return Err(Malformed),
-        100..200 => None,
-        _ => Some(said.body(bodiless || status == 204 || status == 304)),
+        100..200 => State::Head,
+        _ => said.body(bodiless || status == 204 || status == 304),
     };
-    let close = close || body == Some(Body::UntilClose);
-    Ok(Some((len, Head { reply: Reply { status, close }, body })))
+    let close = close || next == State::UntilClose;
+    Ok(Some((len, Head { reply: Reply { status, close }, next })))
 }
 
 impl Said {
@@ -98,13 +91,13 @@ impl Said {
         Ok(())
     }
 
-    fn body(self, none: bool) -> Body {
+    fn body(self, none: bool) -> State {
         match self.length {
-            _ if none => Body::Counted(0),
-            _ if self.chunked => Body::Chunked,
-            _ if self.coded => Body::UntilClose,
-            Some(length) => Body::Counted(length),
-            None => Body::UntilClose,
+            _ if none => State::Counted(0),
+            _ if self.chunked => State::Chunked(Chunks::default()),
+            _ if self.coded => State::UntilClose,
+            Some(length) => State::Counted(length),
+            None => State::UntilClose,
         }
     }
 }
