@@ -57,7 +57,8 @@ impl TcpInfo {
         (at + 8 <= self.len).then(|| self.words[at / 8])
     }
 
-    fn u32(&self, at: usize) -> Option<u32> {
+    /// A field of 4 bytes.
+    pub(crate) fn u32(&self, at: usize) -> Option<u32> {
         if at + 4 > self.len {
             return None;
         }
@@ -88,11 +89,6 @@ impl TcpInfo {
     /// A time of 8 bytes. **Unit** s.
     pub(crate) fn seconds(&self, at: usize) -> Option<f64> {
         self.wide(at).map(|us| us as f64 / 1e6)
-    }
-
-    /// `tcpi_snd_mss`.
-    pub fn mss_bytes(&self) -> Option<u32> {
-        self.u32(at::SND_MSS)
     }
 }
 
@@ -130,7 +126,7 @@ mod tests {
         assert_eq!(server.recv_discard(2000).unwrap(), 1000);
         assert_eq!(TcpInfo::read(server.fd()).unwrap().wide(at::BYTES_RECEIVED), Some(1000));
         let info = TcpInfo::read(client.fd()).unwrap();
-        assert!(info.mss_bytes() > Some(500) && info.amount(at::RTT).is_some());
+        assert!(info.u32(at::SND_MSS) > Some(500) && info.amount(at::RTT).is_some());
         assert!(info.seconds(at::BUSY_TIME).is_some());
         // SYN, the acknowledgement of the SYN-ACK, and data.
         assert!(info.count(at::SEGS_OUT) >= Some(3) && info.count(at::SEGS_IN) >= Some(1));

@@ -86,12 +86,6 @@ impl Refusal {
     }
 }
 
-impl Step {
-    fn refused(self) -> impl Fn(io::Error) -> Refusal {
-        move |source| Refusal { step: self, source }
-    }
-}
-
 /// Sockets that were made so far.
 static SOCKETS: AtomicU64 = AtomicU64::new(0);
 
@@ -162,11 +156,12 @@ impl Xsk {
     }
 
     fn open_once(shape: Shape, copies: bool) -> Result<(Self, Vec<Frame>), Refusal> {
-        let socket = socket().map_err(Step::Socket.refused())?;
-        let memory = register(&socket, shape).map_err(Step::Memory.refused())?;
-        let rings = Rings::open(&socket, shape).map_err(Step::Rings.refused())?;
-        bind(&socket, shape, copies).map_err(Step::Bind.refused())?;
-        let is_copying = is_copying(&socket).map_err(Step::Bind.refused())?;
+        let refused = |step| move |source| Refusal { step, source };
+        let socket = socket().map_err(refused(Step::Socket))?;
+        let memory = register(&socket, shape).map_err(refused(Step::Memory))?;
+        let rings = Rings::open(&socket, shape).map_err(refused(Step::Rings))?;
+        bind(&socket, shape, copies).map_err(refused(Step::Bind))?;
+        let is_copying = is_copying(&socket).map_err(refused(Step::Bind))?;
         let (xsk, frames) = Self::of(socket, rings, memory, shape, is_copying);
         if shape.side == Side::Send {
             // Older kernels keep their 32.
@@ -174,7 +169,7 @@ impl Xsk {
             let _ = xsk.socket.set(libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, budget as i32);
             if !is_copying {
                 // Some drivers have zero copy only while an XDP program runs, and say it here.
-                xsk.wake().map_err(Step::Wake.refused())?;
+                xsk.wake().map_err(refused(Step::Wake))?;
             }
         }
         Ok((xsk, frames))

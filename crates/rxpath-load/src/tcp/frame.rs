@@ -63,12 +63,8 @@ impl ServerMessage {
     pub fn to_bytes(&self) -> Vec<u8> {
         // These types have no maps with keys that JSON cannot hold, so nothing can fail.
         let json = serde_json::to_vec(self).unwrap_or_default();
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + json.len());
-        bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&(json.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&json);
-        bytes
+        let len = (json.len() as u32).to_le_bytes();
+        [MAGIC.as_slice(), &VERSION.to_le_bytes(), &len, &json].concat()
     }
 
     /// Reads an answer and the bytes it took; `Ok(None)`: more bytes are needed.

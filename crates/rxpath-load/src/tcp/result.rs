@@ -1,6 +1,7 @@
 //! The results of `serve tcp` and `load tcp`, as `--json` prints them and the lab reads them.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 
 use schemars::JsonSchema;
@@ -314,7 +315,7 @@ impl Interval {
 of_results!(ThreadResult, Interval);
 
 /// `CLIENT > SERVER`, the way both sides name a connection.
-pub(crate) fn name(client: Option<SocketAddr>, server: Option<SocketAddr>) -> String {
-    let text = |addr: Option<SocketAddr>| addr.map_or("?".into(), |addr| addr.to_string());
+pub(crate) fn name(client: io::Result<SocketAddr>, server: io::Result<SocketAddr>) -> String {
+    let text = |addr: io::Result<SocketAddr>| addr.map_or("?".into(), |addr| addr.to_string());
     format!("{} > {}", text(client), text(server))
 }

@@ -7,7 +7,7 @@ use crate::LoadError;
 use crate::engine::clock;
 use crate::engine::socket::Socket;
 use crate::engine::tcp::is_passing;
-use crate::engine::tcp_info::TcpInfo;
+use crate::engine::tcp_info::{TcpInfo, at};
 use crate::tcp::frame::{ASK_REPORT, FrameError, ServerHello, ServerMessage};
 use crate::tcp::preamble::{Kind, Preamble};
 use crate::tcp::result::ServerReport;
@@ -111,6 +111,6 @@ impl Session {
 
     /// Segment size towards the server.
     pub(super) fn mss_bytes(&self) -> Option<u32> {
-        TcpInfo::read(self.socket.fd()).ok()?.mss_bytes()
+        TcpInfo::read(self.socket.fd()).ok()?.u32(at::SND_MSS)
     }
 }

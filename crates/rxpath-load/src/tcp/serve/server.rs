@@ -13,7 +13,7 @@ use crate::busy_poll;
 use crate::tally::Shared;
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
 use crate::tcp::open_connections::locked;
-use crate::tcp::result::Mismatch;
+use crate::tcp::result::{Mismatch, name};
 use crate::tcp::serve::connection::Connection;
 use crate::tcp::serve::runs::{MISMATCHES, Runs};
 
@@ -86,7 +86,7 @@ impl ServerState {
             past.napi = (past.napi.0 + 1, past.napi.1 + u64::from(id != 0));
         }
         past.tcp = TcpSummary::of(past.tcp.into_iter().chain(tcp));
-        let name = crate::tcp::result::name(socket.peer().ok(), socket.local().ok());
+        let name = name(socket.peer(), socket.local());
         let wrong = connection.sink.wrong(&name);
         if past.listed.len() < LISTED {
             past.listed.push(ConnectionResult {

@@ -11,6 +11,7 @@ use crate::tcp::load::options::StreamOptions;
 use crate::tcp::open_connections::Listed;
 use crate::tcp::pattern::Pattern;
 use crate::tcp::preamble::Preamble;
+use crate::tcp::result::name;
 
 /// See the module.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl StreamConn {
         feed.iter().try_for_each(|feed| feed.prepare(&socket))?;
         let sink = || Sink::new(&socket, options.receive, common.verify);
         let sink = options.direction.receives().then(sink).transpose()?;
-        let name = crate::tcp::result::name(socket.local().ok(), socket.peer().ok());
+        let name = name(socket.local(), socket.peer());
         let due_bytes = if options.bitrate_bps.is_some() { 0 } else { u64::MAX };
         Ok(Self {
             _listed: listed,

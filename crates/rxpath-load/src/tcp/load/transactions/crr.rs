@@ -10,8 +10,8 @@ use crate::engine::tcp::is_passing;
 use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::options::CloseBy;
 use crate::tcp::load::transactions::client_thread::{ClientThread, Plan, Transaction, is_local};
-use crate::tcp::load::transactions::persistent::name;
 use crate::tcp::preamble::{PREAMBLE_BYTES, SendMethod};
+use crate::tcp::result::name;
 use crate::tcp::socket::SocketOptions;
 
 /// Most events of one wait.
@@ -172,7 +172,8 @@ impl PendingTransaction {
         self.stage = Stage::End;
         client_thread.completed(self.transaction, clock::now_ns(), plan.options.response_bytes);
         if self.sink.mismatch.is_some() && client_thread.seen.mismatches.len() < MISMATCHES {
-            client_thread.seen.mismatches.extend(self.sink.wrong(&name(&self.socket)));
+            let name = name(self.socket.local(), self.socket.peer());
+            client_thread.seen.mismatches.extend(self.sink.wrong(&name));
         }
         match plan.options.close_by {
             CloseBy::Server => Ok(false),

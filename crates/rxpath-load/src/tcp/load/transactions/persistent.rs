@@ -13,6 +13,7 @@ use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
 use crate::tcp::flow::{Feed, Sink};
 use crate::tcp::load::transactions::client_thread::{ClientThread, Plan, Transaction};
 use crate::tcp::preamble::SendMethod;
+use crate::tcp::result::name;
 use crate::tcp::serve::options::ReceiveMethod;
 
 /// Most events of one wait.
@@ -57,7 +58,7 @@ impl PersistentConn {
             transactions: 0,
             error: None,
             waits_to_send: false,
-            name: name(socket),
+            name: name(socket.local(), socket.peer()),
         })
     }
 
@@ -313,8 +314,4 @@ impl<'p> Persistent<'p> {
             });
         each.take(LISTED).collect()
     }
-}
-
-pub(super) fn name(socket: &Socket) -> String {
-    crate::tcp::result::name(socket.local().ok(), socket.peer().ok())
 }
