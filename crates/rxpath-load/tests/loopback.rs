@@ -33,7 +33,7 @@ fn until(what: &str, mut is_there: impl FnMut() -> bool) {
 /// Runs a sender into a receiver until the sender is through.
 fn run(serve: ServeOptions, load: impl FnOnce(&mut LoadOptions)) -> (LoadResult, ServeResult) {
     let mut serve = Serve::open(serve).unwrap();
-    let mut options: LoadOptions = defaults(serve.local()).unwrap();
+    let mut options: LoadOptions = defaults(serve.settings().addr).unwrap();
     load(&mut options);
     let mut load = Load::open(options).unwrap();
     load.start(clock::now_ns());
@@ -206,7 +206,7 @@ fn a_napping_reader_reads_in_batches_and_loses_nothing() {
 fn unconnected_flows_to_two_destinations() {
     let second = Serve::open(at(V4)).unwrap();
     let mut second = second;
-    let other = second.local();
+    let other = second.settings().addr;
     let (sent, got) = run(at(V4), |load| {
         load.to.push(other);
         load.unconnected = true;
@@ -303,8 +303,8 @@ fn what_cannot_work_is_refused_with_what_would() {
 #[test]
 fn a_port_in_use_is_named() {
     let first = Serve::open(at(V4)).unwrap();
-    let error = Serve::open(defaults(first.local()).unwrap()).unwrap_err();
+    let error = Serve::open(defaults(first.settings().addr).unwrap()).unwrap_err();
     assert!(error.is_usage());
-    let port = first.local().port().to_string();
+    let port = first.settings().addr.port().to_string();
     assert!(error.to_string().contains(&port) && error.hint().unwrap().contains(&port));
 }

@@ -28,7 +28,7 @@ fn until(serve: &Serve, packets: u64) {
 
 fn allocations_between(serve: ServeOptions, load: impl FnOnce(&mut LoadOptions)) -> u64 {
     let serve = Serve::open(serve).unwrap();
-    let mut options: LoadOptions = defaults(serve.local()).unwrap();
+    let mut options: LoadOptions = defaults(serve.settings().addr).unwrap();
     load(&mut options);
     let mut sender = Load::open(options).unwrap();
     sender.start(clock::now_ns());

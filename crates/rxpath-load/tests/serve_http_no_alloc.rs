@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use rxpath_load::http::serve::Serve;
 use rxpath_load::http::serve::options::{Engine, ServeOptions, Trigger};
 use rxpath_load::values::defaults;
+use rxpath_load::workload::WorkloadHandle;
 
 use counting::{allocations, exempt_this_thread, in_quietest};
 
@@ -46,7 +47,7 @@ fn allocations_of(change: impl FnOnce(&mut ServeOptions)) -> u64 {
     change(&mut options);
     let serve = Serve::open(options).unwrap();
     let mut streams: Vec<TcpStream> =
-        (0..8).map(|_| TcpStream::connect(serve.local()).unwrap()).collect();
+        (0..8).map(|_| TcpStream::connect(serve.settings().addr).unwrap()).collect();
     for stream in &streams {
         stream.set_nodelay(true).unwrap();
     }

@@ -50,7 +50,7 @@ fn the_loops_allocate_nothing() {
         let mut options: ServeOptions = defaults("127.0.0.1:0").unwrap();
         options.receive = receive;
         let serve = Serve::open(options).unwrap();
-        let addr = serve.local();
+        let addr = serve.settings().addr;
         for send in [SendMethod::Copy, SendMethod::Zerocopy] {
             for (direction, connections) in [
                 (StreamDirection::Send, 1),
@@ -71,7 +71,7 @@ fn the_loops_allocate_nothing() {
     }
     let serve = Serve::open(defaults("127.0.0.1:0").unwrap()).unwrap();
     for (connections, rate_tps) in [(1, None), (8, None), (8, Some(5_000))] {
-        let mut options: TransactionOptions = defaults(serve.local()).unwrap();
+        let mut options: TransactionOptions = defaults(serve.settings().addr).unwrap();
         options.common.connections = Some(connections);
         (options.request_bytes, options.response_bytes) = (200, 3000);
         options.rate_tps = rate_tps;

@@ -26,7 +26,6 @@ use std::sync::Arc;
 use rxpath_core::Warning;
 use rxpath_stats::Histogram;
 
-use crate::LoadError;
 use crate::engine::clock;
 use crate::engine::socket::Socket;
 use crate::http::load::meter::{Kind, LiveCounters, errors};
@@ -55,14 +54,6 @@ pub struct Load {
 }
 
 impl Load {
-    /// Finds the server, makes room for the connections and starts the threads, which wait for
-    /// [`WorkloadHandle::start`].
-    ///
-    /// The connections themselves are opened by the threads when they start.
-    pub fn open(options: LoadOptions) -> Result<Self, LoadError> {
-        open::open(options)
-    }
-
     fn response_times(&self) -> impl Iterator<Item = &LiveTimes> {
         self.live.iter().map(|thread| &thread.response)
     }

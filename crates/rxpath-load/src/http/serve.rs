@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 use rxpath_core::{Fact, Warning};
 
-use crate::LoadError;
 use crate::engine::socket::Socket;
 use crate::http::serve::options::{ServeOptions, ServeSettings};
 use crate::http::serve::result::{Interval, ServeResult};
@@ -37,18 +36,6 @@ pub struct Serve {
     /// Holds the connections open after the end.
     open: Vec<Slab<connection::Conn>>,
     polled_before: Fact<u64>,
-}
-
-impl Serve {
-    /// Opens the listeners and starts the threads; from here on requests are answered.
-    pub fn open(options: ServeOptions) -> Result<Self, LoadError> {
-        open::open(options)
-    }
-
-    /// The address that the listeners are bound to (with the port that the kernel chose for port 0).
-    pub fn local(&self) -> std::net::SocketAddr {
-        self.settings.addr
-    }
 }
 
 impl WorkloadHandle for Serve {

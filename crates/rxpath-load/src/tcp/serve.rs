@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use rxpath_core::Warning;
 
-use crate::LoadError;
 use crate::pool::Pool;
 use crate::tcp::result::{Interval, ServeResult};
 use crate::tcp::serve::options::{ServeOptions, ServeSettings};
@@ -31,18 +30,6 @@ pub struct Serve {
     pool: Pool<worker::Report>,
     /// Holds the connections open after the end.
     open: Vec<worker::Report>,
-}
-
-impl Serve {
-    /// Opens the listeners and starts the threads; from here on connections are served.
-    pub fn open(options: ServeOptions) -> Result<Self, LoadError> {
-        open::open(options)
-    }
-
-    /// The address that it listens on (with the port that the kernel chose for port 0).
-    pub fn local(&self) -> std::net::SocketAddr {
-        self.settings.addr
-    }
 }
 
 impl WorkloadHandle for Serve {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use rxpath_core::Warning;
 
-use crate::LoadError;
 use crate::engine::socket::Socket;
 use crate::pool::Pool;
 use crate::udp::result::{Interval, ServeResult};
@@ -34,16 +33,6 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Opens the sockets and starts the threads; from here on datagrams are read and counted.
-    pub fn open(options: ServeOptions) -> Result<Self, LoadError> {
-        open::open(options)
-    }
-
-    /// The address that the sockets are bound to (with the port that the kernel chose for port 0).
-    pub fn local(&self) -> std::net::SocketAddr {
-        self.settings.addr
-    }
-
     /// Index of the socket that worker `index` reads.
     fn socket_of(&self, index: usize) -> usize {
         index % self.sockets.len().max(1)

@@ -19,42 +19,48 @@ const MAX_PIPELINE: usize = 1024;
 /// File descriptors in addition to the connections and those of the threads: standard streams, rings, signals.
 const OTHER_DESCRIPTORS: usize = 32;
 
-pub(super) fn open(options: LoadOptions) -> Result<Load, LoadError> {
-    let bad = |bad: BadUrl| LoadError::usage(bad.to_string(), bad.hint);
-    let url: Url = options.url.parse().map_err(bad)?;
-    check(&options)?;
-    let message = Arc::new(message::write(&options, &url)?);
-    let others = 2 * options.threads.count + OTHER_DESCRIPTORS;
-    let descriptors = descriptors_for("-c", options.connections, others)?;
-    let resolved = target::resolve(&url)?;
-    let to = target::reach(&resolved, options.source)?;
-    let settings = settle(&options, &url, &message, (to, resolved), descriptors);
-    let mut load = Load {
-        live: Arc::new((0..options.threads.count).map(|_| LiveCounters::default()).collect()),
-        pool: Pool::new("rx-http", &options.threads),
-        options: Arc::new(options),
-        settings,
-        warnings: Vec::new(),
-        ended_ns: None,
-        new_in_interval: NewTimes::default(),
-        new_in_slice: NewTimes::default(),
-        sockets: Vec::new(),
-    };
-    let options = Arc::clone(&load.options);
-    let share = |all, index| options.threads.share(all, index);
-    for index in 0..options.threads.count {
-        let plan = worker::Plan {
-            connections: share(options.connections as u64, index) as usize,
-            requests: options.requests.map_or(u64::MAX, |all| share(all, index)),
-            to,
-            engine: load.settings.engine,
-            options: Arc::clone(&options),
-            message: Arc::clone(&message),
-            live: Arc::clone(&load.live),
+impl Load {
+    /// Finds the server, makes room for the connections and starts the threads, which wait for
+    /// [`WorkloadHandle::start`](crate::workload::WorkloadHandle::start).
+    ///
+    /// The connections themselves are opened by the threads when they start.
+    pub fn open(options: LoadOptions) -> Result<Self, LoadError> {
+        let bad = |bad: BadUrl| LoadError::usage(bad.to_string(), bad.hint);
+        let url: Url = options.url.parse().map_err(bad)?;
+        check(&options)?;
+        let message = Arc::new(message::write(&options, &url)?);
+        let others = 2 * options.threads.count + OTHER_DESCRIPTORS;
+        let descriptors = descriptors_for("-c", options.connections, others)?;
+        let resolved = target::resolve(&url)?;
+        let to = target::reach(&resolved, options.source)?;
+        let settings = settle(&options, &url, &message, (to, resolved), descriptors);
+        let mut load = Self {
+            live: Arc::new((0..options.threads.count).map(|_| LiveCounters::default()).collect()),
+            pool: Pool::new("rx-http", &options.threads),
+            options: Arc::new(options),
+            settings,
+            warnings: Vec::new(),
+            ended_ns: None,
+            new_in_interval: NewTimes::default(),
+            new_in_slice: NewTimes::default(),
+            sockets: Vec::new(),
         };
-        load.pool.start(move |start| worker::run(&plan, start))?;
+        let options = Arc::clone(&load.options);
+        let share = |all, index| options.threads.share(all, index);
+        for index in 0..options.threads.count {
+            let plan = worker::Plan {
+                connections: share(options.connections as u64, index) as usize,
+                requests: options.requests.map_or(u64::MAX, |all| share(all, index)),
+                to,
+                engine: load.settings.engine,
+                options: Arc::clone(&options),
+                message: Arc::clone(&message),
+                live: Arc::clone(&load.live),
+            };
+            load.pool.start(move |start| worker::run(&plan, start))?;
+        }
+        Ok(load)
     }
-    Ok(load)
 }
 
 fn check(options: &LoadOptions) -> Result<(), LoadError> {

@@ -32,37 +32,40 @@ const REQUEST_BYTES: std::ops::RangeInclusive<usize> = 64..=1024 * 1024;
 /// Packets per poll above which the kernel wants `CAP_NET_ADMIN`. **Source** `NAPI_POLL_WEIGHT`.
 const POLL_WEIGHT: u32 = 64;
 
-pub(super) fn open(mut options: ServeOptions) -> Result<Serve, LoadError> {
-    check(&options)?;
-    options.engine = Some(options.engine());
-    let mut warnings = Vec::new();
-    let limit = listen::raise_descriptor_limit()?;
-    let socket = SocketOptions {
-        buffers: options.buffers,
-        // A reply that follows an unacknowledged one must not wait for its acknowledgement.
-        nodelay: true,
-        busy_poll: options.busy_poll,
-        ..SocketOptions::default()
-    };
-    let group = (options.sockets, options.threads.count);
-    let listeners = socket.listen(options.addr, group, options.backlog)?;
-    let socket = socket.settle(&listeners[0], &mut warnings)?;
-    let (epolls, busy_waits) = open_epolls(&options, &mut warnings)?;
-    let reply_table = ReplyTable::new(options.body_bytes);
-    let own = (&listeners[0], &socket);
-    let settings = settle(&options, own, &reply_table, (limit, busy_waits), &mut warnings)?;
-    let mut serve = Serve {
-        pool: Pool::new("rx-http", &options.threads),
-        settings,
-        warnings,
-        listeners: listeners.into_iter().map(Arc::new).collect(),
-        open: Vec::new(),
-        polled_before: finish::busy_poll_rx_packets(),
-        options: Arc::new(options),
-    };
-    start_workers(&mut serve, &Arc::new(reply_table), epolls)?;
-    serve.pool.shared.count_cpu_time();
-    Ok(serve)
+impl Serve {
+    /// Opens the listeners and starts the threads; from here on requests are answered.
+    pub fn open(mut options: ServeOptions) -> Result<Self, LoadError> {
+        check(&options)?;
+        options.engine = Some(options.engine());
+        let mut warnings = Vec::new();
+        let limit = listen::raise_descriptor_limit()?;
+        let socket = SocketOptions {
+            buffers: options.buffers,
+            // A reply that follows an unacknowledged one must not wait for its acknowledgement.
+            nodelay: true,
+            busy_poll: options.busy_poll,
+            ..SocketOptions::default()
+        };
+        let group = (options.sockets, options.threads.count);
+        let listeners = socket.listen(options.addr, group, options.backlog)?;
+        let socket = socket.settle(&listeners[0], &mut warnings)?;
+        let (epolls, busy_waits) = open_epolls(&options, &mut warnings)?;
+        let reply_table = ReplyTable::new(options.body_bytes);
+        let own = (&listeners[0], &socket);
+        let settings = settle(&options, own, &reply_table, (limit, busy_waits), &mut warnings)?;
+        let mut serve = Self {
+            pool: Pool::new("rx-http", &options.threads),
+            settings,
+            warnings,
+            listeners: listeners.into_iter().map(Arc::new).collect(),
+            open: Vec::new(),
+            polled_before: finish::busy_poll_rx_packets(),
+            options: Arc::new(options),
+        };
+        start_workers(&mut serve, &Arc::new(reply_table), epolls)?;
+        serve.pool.shared.count_cpu_time();
+        Ok(serve)
+    }
 }
 
 fn check(options: &ServeOptions) -> Result<(), LoadError> {

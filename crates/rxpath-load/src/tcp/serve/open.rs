@@ -20,34 +20,37 @@ const BACKLOG: u32 = 65_535;
 /// Largest send call that clients can ask the server for.
 const SEND_BYTES: usize = 1 << 20;
 
-pub(super) fn open(mut options: ServeOptions) -> Result<Serve, LoadError> {
-    check(&options)?;
-    options.socket.busy_poll = options.busy_poll;
-    let descriptors_count = listen::raise_descriptor_limit()?;
-    let mut warnings = Vec::new();
-    let group = (options.sockets, options.threads.count);
-    let listeners = options.socket.listen(options.addr, group, BACKLOG)?;
-    let settings = settle(&options, &listeners[0], descriptors_count, &mut warnings)?;
-    let pattern = Pattern::new(options.buffer_bytes.max(SEND_BYTES))
-        .map_err(|e| LoadError::io("prepare the payload", e))?;
-    let pool = Pool::new("rx-serve", &options.threads);
-    let server =
-        ServerState::new(Arc::clone(&pool.shared)).map_err(|e| LoadError::io("eventfd", e))?;
-    let server = Arc::new(server);
-    let mut serve = Serve { options, settings, warnings, server, pool, open: Vec::new() };
-    let listeners: Vec<_> = listeners.into_iter().map(Arc::new).collect();
-    let pattern = Arc::new(pattern);
-    for index in 0..serve.options.threads.count {
-        let plan = worker::Plan {
-            listener: Arc::clone(&listeners[index % listeners.len()]),
-            server: Arc::clone(&serve.server),
-            pattern: Arc::clone(&pattern),
-            options: serve.options.clone(),
-        };
-        serve.pool.start(move |start| worker::run(&plan, start))?;
+impl Serve {
+    /// Opens the listeners and starts the threads; from here on connections are served.
+    pub fn open(mut options: ServeOptions) -> Result<Self, LoadError> {
+        check(&options)?;
+        options.socket.busy_poll = options.busy_poll;
+        let descriptors_count = listen::raise_descriptor_limit()?;
+        let mut warnings = Vec::new();
+        let group = (options.sockets, options.threads.count);
+        let listeners = options.socket.listen(options.addr, group, BACKLOG)?;
+        let settings = settle(&options, &listeners[0], descriptors_count, &mut warnings)?;
+        let pattern = Pattern::new(options.buffer_bytes.max(SEND_BYTES))
+            .map_err(|e| LoadError::io("prepare the payload", e))?;
+        let pool = Pool::new("rx-serve", &options.threads);
+        let server =
+            ServerState::new(Arc::clone(&pool.shared)).map_err(|e| LoadError::io("eventfd", e))?;
+        let server = Arc::new(server);
+        let mut serve = Self { options, settings, warnings, server, pool, open: Vec::new() };
+        let listeners: Vec<_> = listeners.into_iter().map(Arc::new).collect();
+        let pattern = Arc::new(pattern);
+        for index in 0..serve.options.threads.count {
+            let plan = worker::Plan {
+                listener: Arc::clone(&listeners[index % listeners.len()]),
+                server: Arc::clone(&serve.server),
+                pattern: Arc::clone(&pattern),
+                options: serve.options.clone(),
+            };
+            serve.pool.start(move |start| worker::run(&plan, start))?;
+        }
+        serve.pool.shared.count_cpu_time();
+        Ok(serve)
     }
-    serve.pool.shared.count_cpu_time();
-    Ok(serve)
 }
 
 fn check(options: &ServeOptions) -> Result<(), LoadError> {

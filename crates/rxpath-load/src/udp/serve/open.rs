@@ -20,28 +20,31 @@ const BUFFER_BYTES: usize = 2048;
 /// Buffers of aggregates: the most that an IP packet carries.
 const GRO_BUFFER_BYTES: usize = 65_535;
 
-pub(super) fn open(options: ServeOptions) -> Result<Serve, LoadError> {
-    check(&options)?;
-    if options.engine != ServeEngine::Socket {
-        return xdp::open(options);
+impl Serve {
+    /// Opens the sockets and starts the threads; from here on datagrams are read and counted.
+    pub fn open(options: ServeOptions) -> Result<Self, LoadError> {
+        check(&options)?;
+        if options.engine != ServeEngine::Socket {
+            return xdp::open(options);
+        }
+        let mut warnings = Vec::new();
+        let (sockets, is_forced) = open_sockets(&options, &mut warnings)?;
+        let settings = settle(&options, &sockets, is_forced, &mut warnings)?;
+        let pool = Pool::new("rx-serve", &options.threads);
+        let sockets = sockets.into_iter().map(Arc::new).collect();
+        let mut serve = Self { options, settings, warnings, sockets, taken: None, pool };
+        for index in 0..serve.options.threads.count {
+            let plan = worker::Plan {
+                socket: Arc::clone(&serve.sockets[serve.socket_of(index)]),
+                alone: serve.sockets.len() == serve.options.threads.count,
+                buffer_bytes: serve.settings.buffer_bytes,
+                options: serve.options.clone(),
+            };
+            serve.pool.start(move |start| worker::run(&plan, start))?;
+        }
+        serve.pool.shared.count_cpu_time();
+        Ok(serve)
     }
-    let mut warnings = Vec::new();
-    let (sockets, is_forced) = open_sockets(&options, &mut warnings)?;
-    let settings = settle(&options, &sockets, is_forced, &mut warnings)?;
-    let pool = Pool::new("rx-serve", &options.threads);
-    let sockets = sockets.into_iter().map(Arc::new).collect();
-    let mut serve = Serve { options, settings, warnings, sockets, taken: None, pool };
-    for index in 0..serve.options.threads.count {
-        let plan = worker::Plan {
-            socket: Arc::clone(&serve.sockets[serve.socket_of(index)]),
-            alone: serve.sockets.len() == serve.options.threads.count,
-            buffer_bytes: serve.settings.buffer_bytes,
-            options: serve.options.clone(),
-        };
-        serve.pool.start(move |start| worker::run(&plan, start))?;
-    }
-    serve.pool.shared.count_cpu_time();
-    Ok(serve)
 }
 
 fn check(options: &ServeOptions) -> Result<(), LoadError> {

@@ -114,7 +114,7 @@ impl Shown for Serve {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        udp_rows("delivered", self.local(), split)
+        udp_rows("delivered", self.settings().addr, split)
     }
 }
 
