@@ -163,10 +163,6 @@ impl Governor {
     pub fn window(&mut self, cost: WindowCost) {
         self.here_s += cost.window_s;
         self.keep(cost);
-        let beyond_s = self.beyond(cost);
-        if let Some(newest) = self.windows.back_mut() {
-            newest.beyond_s = beyond_s;
-        }
         let budget = self.budget.max(1e-9);
         let others = self.others() / budget;
         let looks_s: f64 = self.windows.iter().map(|window| window.look_s).sum();
@@ -182,17 +178,18 @@ impl Governor {
         }
     }
 
-    /// Keeps the windows of the last five minutes.
+    /// Keeps the windows of the last five minutes, with this one.
     fn keep(&mut self, cost: WindowCost) {
-        let look_s = std::mem::take(&mut self.look_s);
-        self.windows.push_back(Judged { cost, beyond_s: 0.0, look_s });
         let mut whole: f64 = self.windows.iter().map(|window| window.cost.window_s).sum();
+        whole += cost.window_s;
         while let Some(oldest) =
             self.windows.front().filter(|window| whole - window.cost.window_s >= LONG_S)
         {
             whole -= oldest.cost.window_s;
             self.windows.pop_front();
         }
+        let (beyond_s, look_s) = (self.beyond(cost), std::mem::take(&mut self.look_s));
+        self.windows.push_back(Judged { cost, beyond_s, look_s });
     }
 
     /// What the programs of the newest window took and no pause pays for. The rest is owed, and paid by what the probes may take
@@ -200,7 +197,7 @@ impl Governor {
     fn beyond(&mut self, cost: WindowCost) -> f64 {
         let may_take = self.probes * self.budget;
         let taken = self.windows.iter().map(|window| window.cost.programs_s);
-        let payable_s = (may_take * LONG_S).min(TURNS_OWED * taken.fold(0.0, f64::max));
+        let payable_s = (may_take * LONG_S).min(TURNS_OWED * taken.fold(cost.programs_s, f64::max));
         let paid_s = may_take * cost.window_s;
         let fits_s = cost.programs_s.min((payable_s - self.owed_s).max(0.0) + paid_s);
         self.owed_s = (self.owed_s + fits_s - paid_s).max(0.0);

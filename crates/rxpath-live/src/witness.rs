@@ -88,17 +88,16 @@ impl Witness {
             Err(why) => probed.gaps.push(format!("waits for locks: {why}")),
         }
         // Since the start.
-        match lost(&self.parts()) {
-            Ok(0) => {}
+        probed.gaps.extend(match lost(&self.parts()) {
+            Ok(0) => None,
             Ok(lost) => {
                 let lost = grouped(lost);
-                let why = format!("{lost} slices, polls or waits found no room in their maps");
-                probed.gaps.push(why);
+                Some(format!("{lost} slices, polls or waits found no room in their maps"))
             }
-            Err(why) => probed
-                .gaps
-                .push(format!("how many slices, polls or waits found no room is unknown: {why}")),
-        }
+            Err(why) => {
+                Some(format!("how many slices, polls or waits found no room is unknown: {why}"))
+            }
+        });
         probed
     }
 

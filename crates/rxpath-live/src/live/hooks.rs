@@ -151,26 +151,19 @@ fn bridge(root: &Root, links: &[&NetworkLink]) -> Option<String> {
 fn netfilter(root: &Root, links: &[&NetworkLink]) -> Option<String> {
     let what = "what netfilter's ingress hooks drop";
     let names: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
-    let mut netlink = match Netlink::netfilter() {
-        Ok(netlink) => netlink,
-        Err(error) => return Some(format!("{what}: {error}")),
-    };
-    match netlink.hooks(&names) {
+    let found = Netlink::netfilter().and_then(|mut netlink| match netlink.hooks(&names) {
         Ok(hooks) => {
             let ingress = hooks.iter().filter(|hook| hook.family == Family::Netdev);
             let on: Vec<&str> = ingress.filter_map(|hook| hook.device.as_deref()).collect();
-            (!on.is_empty()).then(|| format!("{what} on {}", on.join(", ")))
+            Ok((!on.is_empty()).then(|| format!("{what} on {}", on.join(", "))))
         }
         // Kernels that do not list hooks: rules of nftables alone hang there, in tables of two families.
-        Err(HostError::Unsupported { .. }) => match tables(root, &mut netlink) {
-            Ok(false) => None,
-            Ok(true) => Some(format!(
-                "{what}: there are tables of nftables, and this kernel lists no hooks"
-            )),
-            Err(error) => Some(format!("{what}: {error}")),
-        },
-        Err(error) => Some(format!("{what}: {error}")),
-    }
+        Err(HostError::Unsupported { .. }) => Ok(tables(root, &mut netlink)?.then(|| {
+            format!("{what}: there are tables of nftables, and this kernel lists no hooks")
+        })),
+        Err(error) => Err(error),
+    });
+    found.unwrap_or_else(|error| Some(format!("{what}: {error}")))
 }
 
 /// Whether nftables has tables in which a chain at ingress may be.
