@@ -118,11 +118,8 @@ impl DeepLooks {
         if loss.loses == Some(false) {
             self.give_up();
         }
-        if loss.loses != Some(true) {
-            return DeepLookAction::Rest;
-        }
         // In the first window nobody knows what the budget has room for.
-        if self.since_s < PAUSE_S || !governor.knows_cost() {
+        if loss.loses != Some(true) || self.since_s < PAUSE_S || !governor.knows_cost() {
             return DeepLookAction::Rest;
         }
         let Some(obstacle) = self.obstacle(loss, governor) else {

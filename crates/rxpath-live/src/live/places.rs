@@ -214,14 +214,13 @@ pub(super) fn of_any_protocol(moved: &Moved, beside: &Beside<'_>) -> Vec<AnyProt
         let drop = Drop::counted(Place::IngressHook, counter, *packets);
         AnyProtocol { drop, of_packets: received + by_xdp }
     }));
-    let sums = beside.by_cpu.iter().fold((0, 0), |(processed, dropped), cpu| {
-        (processed + cpu.packets, dropped + cpu.dropped_packets)
-    });
-    all.extend(refused(beside, received, sums.1));
-    if sums.1 > 0 {
+    let processed: u64 = beside.by_cpu.iter().map(|cpu| cpu.packets).sum();
+    let dropped: u64 = beside.by_cpu.iter().map(|cpu| cpu.dropped_packets).sum();
+    all.extend(refused(beside, received, dropped));
+    if dropped > 0 {
         let counter = "softnet dropped, all CPUs and network namespaces".to_owned();
-        let drop = Drop::counted(Place::Backlog, counter, sums.1);
-        all.push(AnyProtocol { drop, of_packets: sums.0 + sums.1 });
+        let drop = Drop::counted(Place::Backlog, counter, dropped);
+        all.push(AnyProtocol { drop, of_packets: processed + dropped });
     }
     let own = PLACES.iter().filter(|(place, _)| ANY_PROTOCOL.contains(place));
     let at_ip = own.filter_map(|(place, names)| lost(moved, *place, names));

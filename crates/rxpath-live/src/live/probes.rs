@@ -161,12 +161,8 @@ impl Parts {
 
     fn begin(&mut self, length: Duration) {
         self.witness.begin();
-        if let Ok(reasons) = &mut self.reasons {
-            reasons.begin();
-        }
-        if let Ok(reads) = &mut self.reads {
-            reads.begin();
-        }
+        self.reasons.iter_mut().for_each(Reasons::begin);
+        self.reads.iter_mut().for_each(Reading::begin);
         let objects: Vec<&Loaded> = self.probes().into_iter().map(Probe::loaded).collect();
         let meter = (!objects.is_empty()).then(|| PartMeter::start(&objects, length));
         (self.meter, self.begun) = (meter, Instant::now());

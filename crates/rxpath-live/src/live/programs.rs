@@ -94,12 +94,8 @@ impl Programs {
 
     /// No longer in their places.
     pub(crate) fn detach(&mut self) {
-        if let Ok(reads) = &mut self.reads {
-            reads.detach();
-        }
-        if let Ok(locks) = &mut self.locks {
-            locks.detach();
-        }
+        self.reads.iter_mut().for_each(Reads::detach);
+        self.locks.iter_mut().for_each(Locks::detach);
     }
 
     /// CPU time that they took since they were loaded. What cannot be read counts as none.

@@ -146,11 +146,10 @@ impl ThreadResult {
     /// Of the calling worker, a reader, at its end.
     pub(crate) fn of_reader(usage: UsageMeter, tally: &Tally, longest_away_ns: u64) -> Self {
         let (usage, blocked_s, _) = usage.end(tally);
-        let (packets, calls_count) = (tally.units.get(), tally.calls.get());
         Self {
             usage,
-            packets,
-            calls_count,
+            packets: tally.units.get(),
+            calls_count: tally.calls.get(),
             blocked_s: blocked_s.unwrap_or(0.0),
             longest_away_us: longest_away_ns as f64 / 1e3,
         }

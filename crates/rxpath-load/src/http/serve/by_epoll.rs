@@ -58,11 +58,7 @@ enum Wrote {
 }
 
 impl EpollLoop {
-    pub(super) fn new(mut state: WorkerState) -> Result<Self, LoadError> {
-        let epoll = match state.plan.epoll.take() {
-            Some(epoll) => epoll,
-            None => Epoll::new().map_err(|e| LoadError::io("epoll_create1", e))?,
-        };
+    pub(super) fn new(state: WorkerState, epoll: Epoll) -> Result<Self, LoadError> {
         let options = &state.plan.options;
         let engine = Self {
             epoll,

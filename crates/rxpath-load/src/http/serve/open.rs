@@ -192,9 +192,10 @@ fn start_workers(
     let open = Arc::new(AtomicU64::new(0));
     let mut epolls = epolls.into_iter();
     for index in 0..serve.options.threads.count {
+        // None with io_uring, whose ring the thread makes itself.
+        let epoll = epolls.next();
         let plan = Plan {
             listener: Arc::clone(&serve.listeners[index % serve.listeners.len()]),
-            epoll: epolls.next(),
             reply_table: Arc::clone(reply_table),
             open: Arc::clone(&open),
             max_connections: serve.settings.max_connections_count,
@@ -202,9 +203,9 @@ fn start_workers(
         };
         serve.pool.start(move |start| {
             let state = WorkerState::new(plan, start);
-            let state = match state.plan.options.engine() {
-                Engine::Epoll => EpollLoop::new(state).inspect(|_| start.ready())?.run(),
-                Engine::Uring => UringLoop::new(state).inspect(|_| start.ready())?.run(),
+            let state = match epoll {
+                Some(epoll) => EpollLoop::new(state, epoll).inspect(|_| start.ready())?.run(),
+                None => UringLoop::new(state).inspect(|_| start.ready())?.run(),
             }?;
             Ok(state.report())
         })?;

@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::engine::clock;
-use crate::engine::epoll::Epoll;
 use crate::engine::socket::Socket;
 use crate::engine::spin;
 use crate::http::serve::connection::{Conn, End, Token};
@@ -32,8 +31,6 @@ const NAPI_LOOKS: u64 = 64;
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) listener: Arc<Socket>,
-    /// Its epoll set; `None` with io_uring, whose ring the thread makes itself.
-    pub(super) epoll: Option<Epoll>,
     pub(super) reply_table: Arc<ReplyTable>,
     /// Connections open, of all threads.
     pub(super) open: Arc<AtomicU64>,

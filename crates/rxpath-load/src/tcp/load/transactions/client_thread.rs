@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rxpath_stats::Histogram;
 
 use crate::engine::clock;
-use crate::engine::listen::errno_name;
+use crate::engine::listen::{errno_name, is_exhaustion};
 use crate::engine::socket::Socket;
 use crate::live::LiveTimes;
 use crate::pace::Pace;
@@ -181,8 +181,5 @@ impl<'a> ClientThread<'a> {
 
 /// Errors of this host that the server has no part in.
 pub(super) fn is_local(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EADDRNOTAVAIL | libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
-    )
+    is_exhaustion(error) || error.raw_os_error() == Some(libc::EADDRNOTAVAIL)
 }
