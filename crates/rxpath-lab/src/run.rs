@@ -348,7 +348,11 @@ impl<'a> Running<'a> {
         }
         if let Some(samples) = &raw.samples {
             let variant = variant.name.clone();
-            self.writer.samples(&TrialSamples { trial: number.trial, variant, ..samples.clone() })?;
+            self.writer.samples(&TrialSamples {
+                trial: number.trial,
+                variant,
+                ..samples.clone()
+            })?;
         }
         let mut trial = compose(number, variant, testbed.as_ref(), raw);
         if !disturbed::counts(&trial, self.options.keep_noisy) {

@@ -204,10 +204,12 @@ fn silent(variant: &Variant, raw: &Measurements) -> [bool; 2] {
 }
 
 fn no_rates(silent: [bool; 2]) -> impl Iterator<Item = Warning> {
-    ["load", "serve"].into_iter().zip(silent).filter(|(_, is_silent)| *is_silent).map(|(name, _)| {
-        let text = format!("{name} printed fewer than two lines in the window");
-        Warning::new("no-rates", text).because("its rates are unknown")
-    })
+    ["load", "serve"].into_iter().zip(silent).filter(|(_, is_silent)| *is_silent).map(
+        |(name, _)| {
+            let text = format!("{name} printed fewer than two lines in the window");
+            Warning::new("no-rates", text).because("its rates are unknown")
+        },
+    )
 }
 
 /// What the programs of both sides showed, one of each host: the senders, then the receivers.

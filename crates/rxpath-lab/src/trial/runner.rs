@@ -315,7 +315,14 @@ impl Trial<'_> {
         );
         let (tcp, v6) = (variant.protocol().over_tcp(), variant.lab.ipv6);
         let port = variant.serve.port();
-        Ok(Some(self.testbed.sampler(Sampled { interval_ns, port, tcp, v6, threads: all, ring })?))
+        Ok(Some(self.testbed.sampler(Sampled {
+            interval_ns,
+            port,
+            tcp,
+            v6,
+            threads: all,
+            ring,
+        })?))
     }
 
     /// Ends the sampler: its samples, if it did not fail.

@@ -56,8 +56,9 @@ fn a_program_says_on_its_own_clock_when_it_began_and_several_say_it_by_host() {
         program.wait_result(LONG, &never).unwrap();
         Box::new(program) as Box<dyn Peer>
     };
-    let several =
-        Several::new(vec![("gen1".into(), program(1_007, 0)), ("gen2".into(), program(1_040, 31))]);
+    let programs: Vec<(String, Box<dyn Peer>)> =
+        vec![("gen1".into(), program(1_007, 0)), ("gen2".into(), program(1_040, 31))];
+    let several = Several { programs, are_several: false };
     let of = |at_ns, late_ns| vec![Began { at_ns, late_ns }];
     assert_eq!(several.began(), [of(7, 0), of(40, 31)]);
     let silent = shell("read x");
