@@ -15,7 +15,7 @@ use crate::cost::COSTS;
 use crate::filter::Filter;
 use crate::names::{Places, Reasons, socket_owners, transport_name};
 use crate::object::{
-    LOST, Loaded, ObjectSpec, WANTED, compiled, enumerators, map, parameters, program,
+    LOST, Loaded, MapEntry, ObjectSpec, WANTED, compiled, enumerators, map, parameters, program,
 };
 use crate::probe::Probe;
 
@@ -40,6 +40,13 @@ pub struct Drops {
     owners: RefCell<HashMap<u64, Vec<String>>>,
     /// How long it counted, up to the last pause, and since when it counts again.
     counted: Cell<(Duration, Option<Instant>)>,
+}
+
+/// The rows of the maps at one moment.
+#[derive(Debug)]
+pub struct DropRows {
+    drops: Vec<MapEntry>,
+    folded: Vec<MapEntry>,
 }
 
 /// Drops of one kind.
@@ -168,15 +175,27 @@ impl Drops {
         Ok(())
     }
 
-    /// Everything since the start, the most packets first.
-    ///
-    /// **Cost** reads `/proc/kallsyms` (some 10 ms) when a place drops for the first time, and the descriptors of all
-    /// processes when a socket does.
+    /// Everything since the start, the most packets first: [`Drops::rows`] by name.
     pub fn read(&self) -> Result<Vec<SkbDrop>, HostError> {
-        let entries = self.loaded.entries("drops")?;
-        let folded = self.loaded.entries("folded")?;
+        self.named(&self.rows()?)
+    }
+
+    /// What was counted up to now, in some microseconds.
+    pub fn rows(&self) -> Result<DropRows, HostError> {
+        Ok(DropRows {
+            drops: self.loaded.entries("drops")?,
+            folded: self.loaded.entries("folded")?,
+        })
+    }
+
+    /// These rows, the most packets first.
+    ///
+    /// **Cost** reads `/proc/kallsyms` (some 30 ms) when a place drops for the first time, and the descriptors of all
+    /// processes when a socket does.
+    pub fn named(&self, rows: &DropRows) -> Result<Vec<SkbDrop>, HostError> {
+        let DropRows { drops: entries, folded } = rows;
         let mut places = self.places.borrow_mut();
-        places.learn(entries.iter().chain(&folded).map(|(key, _)| Fields::of(key).u64()))?;
+        places.learn(entries.iter().chain(folded).map(|(key, _)| Fields::of(key).u64()))?;
         let mut owners = self.owners.borrow_mut();
         let inodes: BTreeSet<u64> =
             entries.iter().map(|(key, _)| inode(key)).filter(|inode| *inode != 0).collect();

@@ -144,11 +144,11 @@ pub(crate) fn watch_with(
     probes.add_readers(&mut owners);
     let (ours, owners_count) = readers::measured(&looks.sockets, &owners);
     let connected = readers::of_connections(&looks.tcp.inodes(), &owners);
-    probes.start();
+    probes.start(ask.length);
     let around = Around::now();
     let groups_before = groups::read(&ours.pids);
     let (from, from_tcp) = (CpuSnapshot::take(&ours), CpuSnapshot::of_ours(&connected));
-    probes.begin(ask.length);
+    probes.begin();
     let before = snapshot(&mut counters);
     countable(&before)?;
     // Finding the owners took its time: sockets count from here on, inside the span of the counters.
@@ -156,11 +156,13 @@ pub(crate) fn watch_with(
     let window = WindowStart { at: Timestamp::now(), after: called.elapsed() };
     begun();
     looks.until(from.t_ns + ask.length.as_nanos() as u64, stop, probes);
-    probes.close();
-    let moved = snapshot(&mut counters).since(&before);
-    looks.end();
-    let (reasons, reads) = (probes.reasons(), probes.reads());
+    let after = snapshot(&mut counters);
+    let reads = probes.end_window();
     let between = Between::marks(&from, &CpuSnapshot::of_ours(&ours), &ours);
+    // What takes time is done outside of the window: counts are divided by its length.
+    probes.close();
+    looks.end();
+    let (moved, reasons) = (after.since(&before), probes.reasons());
     let groups = ReaderGroups { ends: [groups_before, groups::read(&ours.pids)] };
     let of_connections = Between::marks(&from_tcp, &CpuSnapshot::of_ours(&connected), &connected);
     let around = [&around, &Around::now()];
@@ -173,6 +175,7 @@ pub(crate) fn watch_with(
     let read = Read {
         between: &between,
         moved: &moved,
+        counted_s: (after.t_ns - before.t_ns) as f64 / 1e9,
         around,
         sockets,
         owners: &owners,
@@ -260,6 +263,8 @@ pub(crate) struct Read<'a> {
     pub(crate) between: &'a Between,
     /// Protocol and softnet counters.
     pub(crate) moved: &'a Moved,
+    /// Time between their two readings.
+    pub(crate) counted_s: f64,
     /// What was read at both ends.
     pub(crate) around: [&'a Around; 2],
     /// The UDP sockets.
@@ -289,7 +294,7 @@ pub(crate) fn evidence(read: &Read<'_>) -> WindowEvidence {
     let Read { between, moved, sockets, owners, .. } = *read;
     let (delivered, drops, taken_by_kernel) = of_sockets(read);
     let offered = delivered + drops.iter().map(|drop| drop.packets).sum::<u64>();
-    let seconds = between.seconds().max(1e-9);
+    let seconds = read.counted_s.max(1e-9);
     let [before, now] = read.around;
     let links = before.links.as_deref().ok().zip(now.links.as_deref().ok());
     let mut carried = links.map(|(before, now)| devices::carried(before, now)).unwrap_or_default();

@@ -306,6 +306,7 @@ impl LiveWatcher {
         let mut evidence = live::evidence(&live::Read {
             between: window.between,
             moved: &moved,
+            counted_s: window.window_s,
             around: [&self.begun.around, window.around],
             sockets: &looks.udp(),
             owners: &self.owners.by_inode,

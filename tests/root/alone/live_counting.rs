@@ -2,13 +2,17 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use jiff::Timestamp;
 use nix::sys::socket::{setsockopt, sockopt};
 use rxpath_host::lab::netns::Namespace;
 
-use crate::alone::diagnose::{in_window, watching};
+use crate::alone::diagnose::{end, in_window, watching};
 use crate::alone::live_limits::stop;
 use crate::bed::{Bed, RX_IP, TX_IP};
+use crate::schema;
 
 /// Addresses in the tunnel.
 const INNER: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99, 0, 2)];
@@ -65,4 +69,47 @@ fn aggregates_that_the_reader_takes_whole_are_told() {
     assert!((15.0..=20.0).contains(&per_packet.as_f64().unwrap()), "{result}");
     let said = result["evidence"].to_string();
     assert!(said.contains("may be an aggregate: packets of IP had"), "{said}");
+}
+
+/// Sends until some time after `over`: when, and how many datagrams by then.
+fn sent_until(over: &AtomicBool, sender: &UdpSocket) -> Vec<(Timestamp, u64)> {
+    let (mut sent, mut after) = (vec![(Timestamp::now(), 0)], 0);
+    // A minute at most.
+    for step in 1..=60_000 {
+        after += u32::from(over.load(Ordering::Relaxed));
+        if after > 300 {
+            break;
+        }
+        for _ in 0..20 {
+            sender.send_to(&[0; 10], (RX_IP, 4842)).unwrap();
+        }
+        sent.push((Timestamp::now(), step * 20));
+        // why: the pace of the sender.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    sent
+}
+
+#[test]
+fn all_that_arrives_in_the_window_is_counted_while_drops_are_watched() {
+    let Some((_bed, tx, rx)) = Bed::wired_with_bpf() else { return };
+    let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4842)).unwrap()).unwrap();
+    let sender = tx.run(|_| UdpSocket::bind((TX_IP, 0)).unwrap()).unwrap();
+    let over = AtomicBool::new(false);
+    let (sent, (code, value)) = std::thread::scope(|threads| {
+        let sending = threads.spawn(|| sent_until(&over, &sender));
+        let ended = end(watching(&rx, &["-d", "1s"]));
+        over.store(true, Ordering::Relaxed);
+        (sending.join().unwrap(), ended)
+    });
+    assert_eq!(code, Some(0), "{value}");
+    let result = schema::result("diagnose", &value.to_string());
+    let began: Timestamp = result["window"]["began"].as_str().unwrap().parse().unwrap();
+    let window = Duration::from_secs_f64(result["window"]["duration_s"].as_f64().unwrap());
+    let by = |at: Timestamp| sent[sent.partition_point(|(sent_at, _)| *sent_at < at)].1;
+    let expected = by(began + window) - by(began);
+    let offered = result["evidence_read"]["ledger"]["offered_packets"].as_u64().unwrap();
+    // To find the names of places that drop takes as long as a tenth of the window.
+    let ratio = offered as f64 / expected as f64;
+    assert!((0.96..=1.04).contains(&ratio), "{offered} of {expected}: {result}");
 }

@@ -46,11 +46,12 @@ impl Probes {
         self.parts.map_or_else(|| Programs::none(NOT_ASKED), Parts::into_programs)
     }
 
-    pub(super) fn start(&mut self) {
-        self.cpu_before = own_cpu();
+    /// Before a window of about this length.
+    pub(super) fn start(&mut self, length: Duration) {
         if self.wanted {
             self.parts = Some(Parts::start());
         }
+        self.parts.iter_mut().for_each(|parts| parts.measure_cost(length));
     }
 
     /// Adds who has read the sockets by now: `/proc` may not show who has them open.
@@ -63,10 +64,10 @@ impl Probes {
         }
     }
 
-    /// A window of about this length begins.
-    pub(super) fn begin(&mut self, length: Duration) {
+    /// The window begins.
+    pub(super) fn begin(&mut self) {
         self.cpu_before = own_cpu();
-        self.parts.iter_mut().for_each(|parts| parts.begin(length));
+        self.parts.iter_mut().for_each(Parts::begin);
     }
 
     /// To be called some fifty times a second: the cost is measured in the first part of the window only.
@@ -76,7 +77,15 @@ impl Probes {
         }
     }
 
-    /// The window ends.
+    /// The window ends: the kernel's drop reasons up to now, and which threads read in it. A reading that fails leaves its
+    /// reason.
+    pub(super) fn end_window(&mut self) -> Option<Readings> {
+        let parts = self.parts.as_mut()?;
+        parts.reasons.iter_mut().for_each(Reasons::end);
+        parts.reads.as_mut().ok()?.end()
+    }
+
+    /// Ends the measuring of the cost.
     pub(super) fn close(&mut self) {
         if let Some(parts) = &mut self.parts {
             self.cost = parts.cost();
@@ -86,13 +95,8 @@ impl Probes {
     /// The kernel's drop reasons in the window; a reading that fails leaves its reason.
     pub(super) fn reasons(&mut self) -> Option<Vec<DropReason>> {
         let parts = self.parts.as_mut()?;
-        let read = parts.reasons.as_ref().ok()?.end();
+        let read = parts.reasons.as_ref().ok()?.read();
         read.map_err(|why| parts.reasons = Err(why)).ok()
-    }
-
-    /// Which threads read in the window; a reading that fails leaves its reason.
-    pub(super) fn reads(&mut self) -> Option<Readings> {
-        self.parts.as_mut()?.reads.as_mut().ok()?.end()
     }
 
     /// What they report of the window, where they ran, and what they cost.
@@ -117,7 +121,7 @@ struct Parts {
     witness: Witness,
     reasons: Result<Reasons, String>,
     reads: Result<Reading, String>,
-    /// From the window's begin on; none where no program runs.
+    /// None where no program runs.
     meter: Option<PartMeter>,
     begun: Instant,
 }
@@ -159,13 +163,17 @@ impl Parts {
         Programs { reads, locks: self.witness.locks }
     }
 
-    fn begin(&mut self, length: Duration) {
+    /// Not in the window: until the kernel measures, it patches its code, which takes 0.2 s where programs run often.
+    fn measure_cost(&mut self, length: Duration) {
+        let objects: Vec<&Loaded> = self.probes().into_iter().map(Probe::loaded).collect();
+        self.meter = (!objects.is_empty()).then(|| PartMeter::start(&objects, length));
+    }
+
+    fn begin(&mut self) {
         self.witness.begin();
         self.reasons.iter_mut().for_each(Reasons::begin);
         self.reads.iter_mut().for_each(Reading::begin);
-        let objects: Vec<&Loaded> = self.probes().into_iter().map(Probe::loaded).collect();
-        let meter = (!objects.is_empty()).then(|| PartMeter::start(&objects, length));
-        (self.meter, self.begun) = (meter, Instant::now());
+        self.begun = Instant::now();
     }
 
     /// What the programs cost over the window, which ends here.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rxpath_bpf::drops::{Drops, SkbDrop};
+use rxpath_bpf::drops::{DropRows, Drops, SkbDrop};
 use rxpath_bpf::filter::Filter;
 use rxpath_core::{PathSide, SortFew};
 use rxpath_host::read::identity::network_namespace;
@@ -15,8 +15,10 @@ type Key = (String, String, String, u16);
 #[derive(Debug)]
 pub(crate) struct Reasons {
     pub(super) probe: Drops,
-    /// Counts at the window's beginning, where they could be read.
-    begun: Option<Counts>,
+    /// Rows at both ends of the window, where they could be read. Their names are looked up when it is over: that takes as
+    /// long as some thousand drops.
+    begun: Option<DropRows>,
+    ended: Result<DropRows, String>,
 }
 
 type Counts = BTreeMap<Key, u64>;
@@ -36,18 +38,24 @@ impl Reasons {
         let probe = network_namespace()
             .and_then(|own| Drops::start(&Filter { netns: own as u32, ..Filter::default() }))
             .map_err(|error| error.to_string())?;
-        Ok(Self { probe, begun: None })
+        Ok(Self { probe, begun: None, ended: Err("its window did not end".into()) })
     }
 
     /// The window begins.
     pub(crate) fn begin(&mut self) {
-        self.begun = self.probe.read().map(counts).ok();
+        self.begun = self.probe.rows().ok();
     }
 
-    /// The window ends: the most packets first.
-    pub(crate) fn end(&self) -> Result<Vec<DropReason>, String> {
-        let now = self.probe.read().map(counts).map_err(|error| error.to_string())?;
-        since(self.begun.as_ref(), now)
+    /// The window ends.
+    pub(crate) fn end(&mut self) {
+        self.ended = self.probe.rows().map_err(|error| error.to_string());
+    }
+
+    /// The window's, the most packets first.
+    pub(crate) fn read(&self) -> Result<Vec<DropReason>, String> {
+        let named = |rows| self.probe.named(rows).map(counts).map_err(|error| error.to_string());
+        let begun = self.begun.as_ref().and_then(|rows| named(rows).ok());
+        since(begun.as_ref(), named(self.ended.as_ref().map_err(Clone::clone)?)?)
     }
 }
 
