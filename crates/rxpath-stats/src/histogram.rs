@@ -49,10 +49,7 @@ impl Histogram {
 
     /// Records a value; above the range it is recorded at its end and counted as clipped. **Cost** some ns.
     pub fn record(&mut self, ns: u64) {
-        if ns > self.hdr.high() {
-            self.clipped += 1;
-        }
-        self.hdr.saturating_record(ns);
+        self.record_n(ns, 1);
     }
 
     /// Records `n` equal values.

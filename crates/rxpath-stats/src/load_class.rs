@@ -102,24 +102,14 @@ impl LoadTrials {
     /// that counts.
     pub fn conditional_throughput(&self, goal: &SearchGoal) -> f64 {
         let [_, _, whole] = self.effective(goal);
-        let mut losses: Vec<(f64, f64)> = self
-            .trials
-            .iter()
-            .filter(|seen| goal.is_full(seen))
-            .map(|seen| (seen.loss_ratio, seen.seconds))
-            .collect();
-        losses.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut full: Vec<_> = self.trials.iter().filter(|seen| goal.is_full(seen)).collect();
+        full.sort_by(|a, b| a.loss_ratio.total_cmp(&b.loss_ratio));
         let mut left = whole * (1.0 - goal.exceed_ratio) - 1e-9;
-        let mut lost = None;
-        for (loss_ratio, seconds) in losses {
-            if lost.is_some() && left <= 0.0 {
-                break;
-            }
-            lost = Some(loss_ratio);
-            left -= seconds;
-        }
-        let lost = if left > 0.0 { 1.0 } else { lost.unwrap_or(1.0) };
-        self.rate * (1.0 - lost)
+        let worst = full.into_iter().find(|seen| {
+            left -= seen.seconds;
+            left <= 0.0
+        });
+        self.rate * (1.0 - worst.map_or(1.0, |seen| seen.loss_ratio))
     }
 }
 
