@@ -31,16 +31,6 @@ const CHAIN_NAME: u16 = 3;
 
 const CTA_GLOBAL_ENTRIES: u16 = 1;
 const CTA_GLOBAL_MAX: u16 = 2;
-const CTA_FOUND: u16 = 2;
-const CTA_INVALID: u16 = 4;
-const CTA_INSERT: u16 = 8;
-const CTA_INSERT_FAILED: u16 = 9;
-const CTA_DROP: u16 = 10;
-const CTA_EARLY_DROP: u16 = 11;
-const CTA_ERROR: u16 = 12;
-const CTA_SEARCH_RESTART: u16 = 13;
-const CTA_CLASH_RESOLVE: u16 = 14;
-const CTA_CHAIN_TOOLONG: u16 = 15;
 
 /// Families and their hooks on the path of a received packet (linux/netfilter.h).
 const PLACES: [(Family, u32, &str); 7] = [
@@ -130,6 +120,24 @@ pub struct Conntrack {
     pub clash_resolve_total: u64,
     /// Entries refused because a chain was too long (5.15).
     pub chain_too_long_total: u64,
+}
+
+impl Conntrack {
+    /// Each counter of a CPU, with its attribute `CTA_STATS_*` and its column in `/proc/net/stat/nf_conntrack`.
+    pub(crate) fn counters(&mut self) -> [(u16, &'static str, &mut u64); 10] {
+        [
+            (2, "found", &mut self.found_total),
+            (4, "invalid", &mut self.invalid_total),
+            (8, "insert", &mut self.insert_total),
+            (9, "insert_failed", &mut self.insert_failed_total),
+            (10, "drop", &mut self.drop_total),
+            (11, "early_drop", &mut self.early_drop_total),
+            (12, "icmp_error", &mut self.error_total),
+            (13, "search_restart", &mut self.search_restart_total),
+            (14, "clashres", &mut self.clash_resolve_total),
+            (15, "chainlength", &mut self.chain_too_long_total),
+        ]
+    }
 }
 
 /// A `struct nfgenmsg`.
@@ -231,20 +239,8 @@ pub fn parse_conntrack(global: &[Vec<u8>], cpus: &[Vec<u8>]) -> Result<Conntrack
     }
     for payload in cpus {
         let attrs = Attrs::after(payload, NFGENMSG)?;
-        let of = |kind| attrs.be32(kind).map_or(0, u64::from);
-        for (total, kind) in [
-            (&mut sum.found_total, CTA_FOUND),
-            (&mut sum.invalid_total, CTA_INVALID),
-            (&mut sum.insert_total, CTA_INSERT),
-            (&mut sum.insert_failed_total, CTA_INSERT_FAILED),
-            (&mut sum.drop_total, CTA_DROP),
-            (&mut sum.early_drop_total, CTA_EARLY_DROP),
-            (&mut sum.error_total, CTA_ERROR),
-            (&mut sum.search_restart_total, CTA_SEARCH_RESTART),
-            (&mut sum.clash_resolve_total, CTA_CLASH_RESOLVE),
-            (&mut sum.chain_too_long_total, CTA_CHAIN_TOOLONG),
-        ] {
-            *total = total.saturating_add(of(kind));
+        for (attribute, _, total) in sum.counters() {
+            *total = total.saturating_add(attrs.be32(attribute).map_or(0, u64::from));
         }
     }
     Ok(sum)
@@ -272,8 +268,8 @@ mod tests {
     #[test]
     fn counters_of_all_cpus_are_summed() {
         let cpu = |drop: u32| {
-            let body = Body::new(&header(0)).raw(CTA_DROP, &drop.to_be_bytes());
-            body.raw(CTA_FOUND, &1u32.to_be_bytes()).bytes().to_vec()
+            let body = Body::new(&header(0)).raw(10, &drop.to_be_bytes());
+            body.raw(2, &1u32.to_be_bytes()).bytes().to_vec()
         };
         let global = Body::new(&header(0)).raw(CTA_GLOBAL_ENTRIES, &9u32.to_be_bytes());
         let found = parse_conntrack(&[global.bytes().to_vec()], &[cpu(2), cpu(3)]).unwrap();

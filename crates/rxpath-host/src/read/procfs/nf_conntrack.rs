@@ -35,7 +35,8 @@ pub fn parse(text: &str) -> Result<Conntrack, ParseError> {
             let value = u64::from(hex(at, name, values.next())?);
             if *name == "entries" {
                 sum.entries_count = value;
-            } else if let Some(total) = counter(&mut sum, name) {
+            }
+            for (.., total) in sum.counters().into_iter().filter(|(_, column, _)| column == name) {
                 *total += value;
             }
         }
@@ -44,23 +45,6 @@ pub fn parse(text: &str) -> Result<Conntrack, ParseError> {
         }
     }
     Ok(sum)
-}
-
-/// The counter of a column.
-fn counter<'a>(sum: &'a mut Conntrack, name: &str) -> Option<&'a mut u64> {
-    Some(match name {
-        "clashres" => &mut sum.clash_resolve_total,
-        "found" => &mut sum.found_total,
-        "invalid" => &mut sum.invalid_total,
-        "chainlength" => &mut sum.chain_too_long_total,
-        "insert" => &mut sum.insert_total,
-        "insert_failed" => &mut sum.insert_failed_total,
-        "drop" => &mut sum.drop_total,
-        "early_drop" => &mut sum.early_drop_total,
-        "icmp_error" => &mut sum.error_total,
-        "search_restart" => &mut sum.search_restart_total,
-        _ => return None,
-    })
 }
 
 /// Reads the file and the maximum.
