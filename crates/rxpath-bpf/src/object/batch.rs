@@ -31,76 +31,49 @@ pub fn entries(map: &libbpf_rs::Map<'_>) -> Result<Vec<MapEntry>, HostError> {
 /// **Errors** the kernel's, and the first of `give`.
 pub fn each(map: &libbpf_rs::Map<'_>, give: Give<'_>) -> Result<(), HostError> {
     let (key, value) = (map.key_size() as usize, map.value_size() as usize);
-    let mut batch = Batch::new(map.as_fd().as_raw_fd(), key, value);
+    let mut room = ASKED;
+    let mut keys = vec![0u8; room as usize * key];
+    let mut values = vec![0u8; room as usize * value];
+    // The place at which the last call ended; none before the first.
+    let mut place: Option<Vec<u8>> = None;
     loop {
-        let errno = batch.read();
-        match errno {
-            0 | libc::ENOENT => batch.give(key, value, give)?,
+        // A place is a bucket's number, or a key where the map has no buckets.
+        let mut next = vec![0u8; key.max(8)];
+        let mut got = room;
+        let from = place.as_mut().map_or(std::ptr::null_mut(), Vec::as_mut_ptr);
+        // SAFETY: keys and values have room for `got` entries of this map's sizes; both places for the larger of a key
+        // and a bucket's number; all outlive the call.
+        let rc = unsafe {
+            libbpf_sys::bpf_map_lookup_batch(
+                map.as_fd().as_raw_fd(),
+                from.cast(),
+                next.as_mut_ptr().cast(),
+                keys.as_mut_ptr().cast(),
+                values.as_mut_ptr().cast(),
+                &raw mut got,
+                std::ptr::null(),
+            )
+        };
+        match -rc {
+            0 | libc::ENOENT => {
+                let both = keys.chunks_exact(key).zip(values.chunks_exact(value));
+                both.take(got as usize).try_for_each(|(key, value)| give(key, value))?;
+            }
             // One bucket holds more than was asked for.
-            libc::ENOSPC => batch.grow(key, value),
+            libc::ENOSPC => {
+                room = room.saturating_mul(2);
+                keys.resize(room as usize * key, 0);
+                values.resize(room as usize * value, 0);
+                continue;
+            }
             other => {
                 let what = format!("read the map {}", map.name().to_string_lossy());
                 return Err(HostError::kernel(what, other));
             }
         }
-        if errno == libc::ENOENT {
+        if rc != 0 {
             return Ok(());
         }
-    }
-}
-
-/// What a call reads into, and where it goes on.
-struct Batch {
-    fd: i32,
-    /// The place at which the last call ended; none before the first.
-    place: Option<Vec<u8>>,
-    keys: Vec<u8>,
-    values: Vec<u8>,
-    room: u32,
-    got: u32,
-}
-
-impl Batch {
-    fn new(fd: i32, key: usize, value: usize) -> Self {
-        let room = ASKED as usize;
-        let (keys, values) = (vec![0; room * key], vec![0; room * value]);
-        Self { fd, place: None, keys, values, room: ASKED, got: 0 }
-    }
-
-    /// One call; its errno, 0 when there may be more.
-    fn read(&mut self) -> i32 {
-        // A place is a bucket's number, or a key where the map has no buckets.
-        let mut next = vec![0u8; (self.keys.len() / self.room as usize).max(8)];
-        self.got = self.room;
-        let from = self.place.as_mut().map_or(std::ptr::null_mut(), Vec::as_mut_ptr);
-        // SAFETY: keys and values have room for `got` entries of this map's sizes; both places for the larger of a key
-        // and a bucket's number; all outlive the call.
-        let rc = unsafe {
-            libbpf_sys::bpf_map_lookup_batch(
-                self.fd,
-                from.cast(),
-                next.as_mut_ptr().cast(),
-                self.keys.as_mut_ptr().cast(),
-                self.values.as_mut_ptr().cast(),
-                &raw mut self.got,
-                std::ptr::null(),
-            )
-        };
-        if rc == 0 {
-            self.place = Some(next);
-        }
-        -rc
-    }
-
-    fn give(&self, key: usize, value: usize, give: Give<'_>) -> Result<(), HostError> {
-        let keys = self.keys.chunks_exact(key);
-        let mut both = keys.zip(self.values.chunks_exact(value)).take(self.got as usize);
-        both.try_for_each(|(key, value)| give(key, value))
-    }
-
-    fn grow(&mut self, key: usize, value: usize) {
-        self.room = self.room.saturating_mul(2);
-        self.keys.resize(self.room as usize * key, 0);
-        self.values.resize(self.room as usize * value, 0);
+        place = Some(next);
     }
 }
