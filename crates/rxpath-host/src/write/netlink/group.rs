@@ -4,8 +4,9 @@
 //! The question it answers: *which message asks for these pairs of a group?* What came of it is seen by reading.
 
 use super::field::{request, requested};
-use super::link_request::{check_link, fec_body, fec_request, link_message};
+use super::link_request::{check_link, fec_request, link_message};
 use crate::netlink::socket::Netlink;
+use crate::netlink::wire::Body;
 use crate::pairs::{Pairs, as_written};
 use crate::read::netlink::ethtool::bitset::named;
 use crate::read::netlink::ethtool::command::{Command, ETHTOOL, device};
@@ -29,7 +30,7 @@ pub fn check(group: Group, asked: &Pairs) -> Result<(), HostError> {
     match group {
         _ if !fields(group).is_empty() => requested(group, asked, |_| true).map(drop),
         Group::LinkModes => check_link(asked),
-        Group::Fec => fec_request(asked).map(drop),
+        Group::Fec => fec_request(Body::default(), asked).map(drop),
         // As read, a feature may also wait for another one or be forced by it.
         _ => asked.iter().try_for_each(|(name, text)| match wanted_word(text) {
             "on" | "off" => Ok(()),
@@ -76,7 +77,7 @@ impl Netlink {
                 device(set, dev).nest(private_flags::FLAGS, &named(&bits))
             }
             Group::LinkModes => link_message(dev, asked, &self.link_modes(dev)?)?,
-            Group::Fec => fec_body(dev, &fec_request(asked)?),
+            Group::Fec => fec_request(device(set, dev), asked)?,
             _ => request(group, device(set, dev), asked)?,
         };
         let op = format!("set {dev}/{} {asked}", group.name());

@@ -23,13 +23,6 @@ pub(crate) struct LinkRequest<'a> {
     pub modes: Vec<(&'a str, bool)>,
 }
 
-/// What can be asked of FEC: whether the driver chooses, and the encodings it may choose from, by the kernel's names.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FecRequest {
-    pub auto: Option<bool>,
-    pub encodings: Vec<(&'static str, bool)>,
-}
-
 /// With negotiation on again and nothing said of what to offer, everything is: the kernel alone keeps the modes of the
 /// forced link, and the program ethtool adds them as this does (`nl_sset_compat_linkmodes`).
 pub(crate) fn offer_all<'a>(request: &mut LinkRequest<'a>, link: &'a LinkModes) {
@@ -93,17 +86,19 @@ pub(crate) fn link_request(asked: &Pairs) -> Result<LinkRequest<'_>, HostError> 
     Ok(request)
 }
 
-/// Parses a request for FEC.
+/// Adds a request for FEC: whether the driver chooses, and the encodings it may choose from, by the kernel's names.
+///
+/// **Source** net/ethtool/fec.c `ethnl_set_fec` (5.13).
 ///
 /// **Errors** `Malformed` in words.
-pub(crate) fn fec_request(asked: &Pairs) -> Result<FecRequest, HostError> {
-    let mut request = FecRequest::default();
+pub(super) fn fec_request(body: Body, asked: &Pairs) -> Result<Body, HostError> {
+    let (mut auto, mut encodings) = (None, Vec::new());
     for (name, text) in asked.iter() {
         let bad = |why: String| HostError::malformed(Group::Fec.name(), 0, why);
         let on = on_off(text).ok_or_else(|| bad(format!("{name}={text}: expected on or off")))?;
         match ENCODINGS.iter().find(|(ours, _)| *ours == name) {
-            Some((_, theirs)) => request.encodings.push((theirs, on)),
-            None if name == "auto" => request.auto = Some(on),
+            Some((_, theirs)) => encodings.push((*theirs, on)),
+            None if name == "auto" => auto = Some(on),
             None => {
                 let why =
                     format!("no value is called {name}; there are auto, off, rs, baser, llrs");
@@ -111,7 +106,10 @@ pub(crate) fn fec_request(asked: &Pairs) -> Result<FecRequest, HostError> {
             }
         }
     }
-    Ok(request)
+    let encodings = Some(encodings).filter(|encodings| !encodings.is_empty());
+    Ok(body
+        .with(encodings, |body, encodings| body.nest(fec::attr::MODES, &named(&encodings)))
+        .with(auto, |body, on| body.u8(fec::attr::AUTO, on.into())))
 }
 
 fn link_body(dev: &str, request: &LinkRequest<'_>) -> Body {
@@ -121,16 +119,6 @@ fn link_body(dev: &str, request: &LinkRequest<'_>) -> Body {
         .with(modes, |body, modes| body.nest(link_modes::attr::OURS, &named(modes)))
         .with(request.speed_mbps, |body, speed| body.u32(link_modes::attr::SPEED, speed))
         .with(request.duplex, |body, duplex| body.u8(link_modes::attr::DUPLEX, duplex))
-}
-
-/// The message that asks for FEC.
-///
-/// **Source** net/ethtool/fec.c `ethnl_set_fec` (5.13).
-pub(super) fn fec_body(dev: &str, request: &FecRequest) -> Body {
-    let encodings = Some(&request.encodings).filter(|encodings| !encodings.is_empty());
-    device(Command::FecSet, dev)
-        .with(encodings, |body, encodings| body.nest(fec::attr::MODES, &named(encodings)))
-        .with(request.auto, |body, on| body.u8(fec::attr::AUTO, on.into()))
 }
 
 /// The message that asks for speed, duplex or modes of a link, which has those of `link` now.
@@ -163,7 +151,7 @@ mod tests {
         let body = link_body("e0", &link_request(&unknown).unwrap());
         assert_eq!(link_pairs(&parse_link_modes(body.bytes()).unwrap()), unknown);
         let asked: Pairs = "auto=off off=off rs=on baser=off llrs=off".parse().unwrap();
-        let body = fec_body("e0", &fec_request(&asked).unwrap());
+        let body = fec_request(device(Command::FecSet, "e0"), &asked).unwrap();
         assert_eq!(fec_pairs(&parse_fec(body.bytes()).unwrap()).unwrap(), asked);
     }
 
@@ -215,7 +203,7 @@ mod tests {
         }
         for (text, words) in [("rs=1", "on or off"), ("reed=on", "auto, off, rs, baser, llrs")] {
             let asked: Pairs = text.parse().unwrap();
-            let error = fec_request(&asked).unwrap_err().to_string();
+            let error = fec_request(Body::default(), &asked).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }
@@ -224,7 +212,8 @@ mod tests {
         #[test]
         fn any_pairs_are_taken_or_refused_in_words(text in "([a-z0-9/]{1,12}=[a-z0-9]{0,8} ?){0,5}") {
             let Ok(asked) = text.parse::<Pairs>() else { return Ok(()) };
-            for refused in [link_request(&asked).err(), fec_request(&asked).err()].into_iter().flatten() {
+            let fec = fec_request(Body::default(), &asked);
+            for refused in [link_request(&asked).err(), fec.err()].into_iter().flatten() {
                 prop_assert!(!refused.reason().is_empty());
             }
         }
