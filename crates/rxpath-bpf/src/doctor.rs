@@ -104,7 +104,7 @@ fn kernel(root: &Root) -> Vec<DoctorFinding> {
     } else {
         Fact::ok("no".into())
     };
-    let config = fact(kernel_config::read(root)).map(|it| format!("{} options", it.len()));
+    let config = fact(kernel_config::read(root)).map(|it| format!("{} options", it.options.len()));
     vec![
         finding("kernel", "this build of rxpath", built, "trace, steal"),
         finding(

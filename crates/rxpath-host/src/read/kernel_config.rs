@@ -17,7 +17,8 @@ const MAX_CONFIG_BYTES: u64 = 16 << 20;
 pub struct KernelConfig {
     /// The file it was read from.
     pub source: String,
-    options: BTreeMap<String, String>,
+    /// Value by name without `CONFIG_`.
+    pub options: BTreeMap<String, String>,
 }
 
 impl KernelConfig {
@@ -37,16 +38,6 @@ impl KernelConfig {
     pub fn hz(&self) -> Option<u32> {
         self.get("HZ")?.parse().ok()
     }
-
-    /// Number of options that are set.
-    pub fn len(&self) -> usize {
-        self.options.len()
-    }
-
-    /// Whether no option is set.
-    pub fn is_empty(&self) -> bool {
-        self.options.is_empty()
-    }
 }
 
 /// Reads the text of a config; options "is not set" are left out.
@@ -65,7 +56,7 @@ pub fn parse(text: &str) -> Result<KernelConfig, ParseError> {
         let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
         config.options.insert(name.to_owned(), value.to_owned());
     }
-    if config.is_empty() { Err(ParseError::new(0, "sets no option")) } else { Ok(config) }
+    if config.options.is_empty() { Err(ParseError::new(0, "sets no option")) } else { Ok(config) }
 }
 
 /// Unpacks and reads a `config.gz`.
@@ -161,7 +152,7 @@ mod tests {
     fn options_are_read() {
         let config = parse(TEXT).unwrap();
         assert_eq!(
-            (config.hz(), config.get("LOCALVERSION"), config.len()),
+            (config.hz(), config.get("LOCALVERSION"), config.options.len()),
             (Some(250), Some("-x"), 3)
         );
         assert!(config.has("NF_TABLES") && !config.has("IRQ_TIME_ACCOUNTING") && !config.has("HZ"));
