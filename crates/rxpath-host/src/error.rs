@@ -52,7 +52,7 @@ pub enum HostError {
         source: io::Error,
     },
     /// A system call or netlink request was refused.
-    #[error("{op}: {}{}", io::Error::from_raw_os_error(*errno), extack.as_ref().map_or(String::new(), |text| format!(": {text}")))]
+    #[error("{op}: {}", refusal(*errno, extack.as_deref()))]
     Kernel {
         /// What was asked for, with its object: `create veth rxp0`.
         op: String,
@@ -131,12 +131,15 @@ impl HostError {
     pub fn reason(&self) -> String {
         match self {
             Self::Io { source, .. } => source.to_string(),
-            Self::Kernel { errno, extack: None, .. } => {
-                io::Error::from_raw_os_error(*errno).to_string()
-            }
-            Self::Kernel { errno, extack: Some(words), .. } => {
-                format!("{}: {words}", io::Error::from_raw_os_error(*errno))
-            }
+            Self::Kernel { errno, extack, .. } => refusal(*errno, extack.as_deref()),
+            other => other.to_string(),
+        }
+    }
+
+    /// Its text and its cause.
+    pub(crate) fn with_cause(&self) -> String {
+        match self {
+            Self::Io { source, .. } => format!("{self}: {source}"),
             other => other.to_string(),
         }
     }
@@ -153,18 +156,25 @@ impl HostError {
             Self::Kernel { errno: libc::EPERM | libc::EACCES, .. } => {
                 Fact::denied(format!("more privilege ({self})"))
             }
-            Self::Io { ref source, .. } => Fact::absent(format!("{self}: {source}")),
-            other => Fact::absent(other.to_string()),
+            other => Fact::absent(other.with_cause()),
         }
     }
 }
 
+/// What the kernel answered.
+fn refusal(errno: i32, extack: Option<&str>) -> String {
+    let error = io::Error::from_raw_os_error(errno);
+    extack.map_or_else(|| error.to_string(), |words| format!("{error}: {words}"))
+}
+
 /// A reading as a fact: errors become gaps with their reason.
 pub fn fact<T>(result: Result<T, HostError>) -> Fact<T> {
-    match result {
-        Ok(value) => Fact::ok(value),
-        Err(error) => error.into_gap(),
-    }
+    result.map_or_else(HostError::into_gap, Fact::ok)
+}
+
+/// What several facts are parts of: where it could not be read, each of them is a gap for the same reason.
+pub(crate) fn parts_of<T>(read: &Result<T, HostError>) -> Fact<&T> {
+    read.as_ref().map_or_else(|error| Fact::absent(error.to_string()), Fact::ok)
 }
 
 /// Which capability allows what was refused; the kernel does not say, so this names what its checks ask for.

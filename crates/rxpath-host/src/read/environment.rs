@@ -42,11 +42,6 @@ pub fn collect(root: &Root) -> EnvironmentFacts {
     facts.found
 }
 
-/// What several facts are parts of: where it could not be read, each of them is a gap for the same reason.
-fn parts_of<T>(read: &Result<T, HostError>) -> Fact<&T> {
-    read.as_ref().map_or_else(|error| Fact::absent(error.to_string()), Fact::ok)
-}
-
 /// The facts found so far.
 struct Facts<'a> {
     root: &'a Root,

@@ -93,7 +93,7 @@ impl Reader {
     /// The machine's energy as well. Each reading then reads a register on one CPU of each package.
     #[must_use]
     pub fn with_energy(self, root: &Root) -> Self {
-        let energy = EnergyMeter::open(root).map_err(|error| describe(&error));
+        let energy = EnergyMeter::open(root).map_err(|error| error.with_cause());
         Self { energy, ..self }
     }
 
@@ -103,7 +103,7 @@ impl Reader {
     }
 
     fn open(root: &Root, kinds: &[Kind]) -> Self {
-        let open = |kind: &Kind| root.open(kind.file().1).map_err(|error| describe(&error));
+        let open = |kind: &Kind| root.open(kind.file().1).map_err(|error| error.with_cause());
         let sources = kinds.iter().map(|kind| (*kind, open(kind))).collect();
         let online = root.cpus("/sys/devices/system/cpu/online").unwrap_or_default().0;
         Self { sources, energy: Ok(EnergyMeter::default()), online, buffer: Vec::new() }
@@ -130,7 +130,7 @@ impl Reader {
             }
         }
         let energy = self.energy.as_mut().map_err(|why| why.clone());
-        match energy.and_then(|meter| meter.read().map_err(|error| describe(&error))) {
+        match energy.and_then(|meter| meter.read().map_err(|error| error.with_cause())) {
             Ok(used) => {
                 let used = used.into_iter().map(|(zone, uj)| (format!("energy.{zone}.uj"), uj));
                 counters.values.extend(used);
@@ -144,13 +144,6 @@ impl Reader {
 /// Reads every counter of `root` once; for more than one reading keep a [`Reader`].
 pub fn read(root: &Root) -> Counters {
     Reader::all(root).read()
-}
-
-fn describe(error: &HostError) -> String {
-    match error {
-        HostError::Io { source, .. } => format!("{error}: {source}"),
-        other => other.to_string(),
-    }
 }
 
 /// Reads `file` from its beginning into `buffer`, keeping the buffer's memory.

@@ -3,11 +3,13 @@
 //! **Source** `/sys/devices/system/cpu` (Documentation/ABI/stable/sysfs-devices-system-cpu) and
 //! `/sys/devices/system/node`.
 
+use std::collections::BTreeSet;
+
 use rxpath_core::{CpuList, Fact};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::fact;
+use crate::error::{fact, parts_of};
 use crate::{HostError, Root};
 
 const CPU: &str = "/sys/devices/system/cpu";
@@ -99,13 +101,11 @@ impl CpuTopology {
 
     /// Number of different cores among the online CPUs, when every CPU tells its siblings.
     pub fn cores(&self) -> Option<usize> {
-        let mut firsts = Vec::new();
-        for cpu in &self.cpus {
-            firsts.push(cpu.siblings.value()?.as_slice().iter().min().copied().unwrap_or(cpu.cpu));
-        }
-        firsts.sort_unstable();
-        firsts.dedup();
-        Some(firsts.len())
+        let first = |cpu: &Cpu| {
+            Some(cpu.siblings.value()?.as_slice().iter().min().copied().unwrap_or(cpu.cpu))
+        };
+        let firsts: Option<BTreeSet<u32>> = self.cpus.iter().map(first).collect();
+        firsts.map(|firsts| firsts.len())
     }
 }
 
@@ -149,13 +149,10 @@ fn one(root: &Root, cpu: u32, nodes: &Nodes) -> Cpu {
     let siblings = root
         .cpus(&format!("{topology}/core_cpus_list"))
         .or_else(|_| root.cpus(&format!("{topology}/thread_siblings_list")));
-    let node = match nodes {
-        Ok(nodes) => nodes
-            .iter()
-            .find(|(_, cpus)| cpus.as_slice().contains(&cpu))
-            .map_or_else(|| Fact::absent("in no node's CPU list"), |(node, _)| Fact::ok(*node)),
-        Err(error) => Fact::absent(error.to_string()),
-    };
+    let node = parts_of(nodes).and_then(|nodes| {
+        let own = nodes.iter().find(|(_, cpus)| cpus.as_slice().contains(&cpu));
+        Fact::of(own.map(|(node, _)| *node), "in no node's CPU list")
+    });
     let no_cache = || HostError::Missing { path: format!("{CPU}/cpu{cpu}/cache").into() };
     let llc = fact(last_cache(root, cpu).ok_or_else(no_cache));
     Cpu {

@@ -3,7 +3,8 @@
 use rxpath_core::Fact;
 use serde_json::{Map, Value, json};
 
-use super::{Facts, parts_of};
+use super::Facts;
+use crate::error::parts_of;
 use crate::read::procfs::cpuinfo;
 use crate::read::{ntp, thread, topology};
 

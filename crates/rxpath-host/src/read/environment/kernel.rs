@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Facts, in_force, names, parts_of};
+use super::{Facts, in_force, names};
+use crate::error::parts_of;
 use crate::read::{kernel_config, procfs};
 
 pub(super) fn collect(facts: &mut Facts<'_>) {

@@ -8,14 +8,11 @@ use crate::read::procfs::sysctl;
 use crate::read::sysfs::device;
 
 pub(super) fn collect(facts: &mut Facts<'_>) {
-    for name in names("[core]") {
+    for name in names("[core]").chain(names("[sysctls]")) {
         facts.result(format!("sysctl.{name}"), sysctl::read(facts.root, name));
     }
     for (path, value) in sysctl::walk(facts.root, "net/core").unwrap_or_default() {
         facts.put(format!("sysctl.{}", path.replace('/', ".")), value);
-    }
-    for name in names("[sysctls]") {
-        facts.result(format!("sysctl.{name}"), sysctl::read(facts.root, name));
     }
     match device::names(facts.root) {
         Ok(names) => {
