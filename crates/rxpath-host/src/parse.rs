@@ -61,6 +61,11 @@ pub(crate) fn cpu_heads(line: usize, text: &str) -> Result<Vec<u32>, ParseError>
         .collect()
 }
 
+/// Nothing but digits: `+5` and an empty text are no numbers in a name.
+pub(crate) fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// At most 40 characters of what is quoted in a message: sources may be binary garbage.
 pub(crate) fn shorten(word: &str) -> String {
     let clean: String =

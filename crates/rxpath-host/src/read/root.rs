@@ -117,7 +117,7 @@ impl Root {
     pub fn later(&self) -> Option<Self> {
         let View::Tree(tree) = &self.view else { return None };
         tree.open(LATER, OFlag::O_PATH).ok()?;
-        Self::tree(tree.base().join(LATER)).ok()
+        Self::tree(tree.base.join(LATER)).ok()
     }
 
     /// Whether this is the running host and not a captured tree: only then may system calls add to what files say.
@@ -133,7 +133,7 @@ impl Root {
         }
         match &self.view {
             View::Host => PathBuf::from(path),
-            View::Tree(tree) => tree.base().join(relative),
+            View::Tree(tree) => tree.base.join(relative),
             View::ThreadNet { sysfs } => {
                 if let Some(rest) = below(relative, "proc/net") {
                     Path::new("/proc/thread-self/net").join(rest)
@@ -309,7 +309,7 @@ impl Root {
 /// Opens a path of the kernel in a captured tree.
 fn below_root(tree: &Beneath, path: &str, flags: OFlag) -> Result<File, HostError> {
     let relative = path.trim_start_matches('/');
-    let refused = |e| beneath::refusal("read", &tree.base().join(relative), e);
+    let refused = |e| beneath::refusal("read", &tree.base.join(relative), e);
     tree.open(relative, flags).map_err(refused)
 }
 

@@ -189,23 +189,19 @@ pub fn same_of(target: &Target, one: &str, other: &str) -> bool {
 /// Whether a setting reads as somebody left it: as [`same_of`], but for what nobody chose (a link's negotiated speed), and
 /// only as far as the older value names it (a newer rxpath may read more).
 pub fn stands(target: &Target, was: &str, now: &str) -> bool {
-    let (Ok(mut was_pairs), Ok(mut now_pairs)) = (was.parse::<Pairs>(), now.parse::<Pairs>())
-    else {
+    let is_link = matches!(target, Target::Group { group: Group::LinkModes, .. });
+    let parsed = |text: &str| {
+        let pairs = text.parse::<Pairs>().ok().filter(|_| target.has_parts())?;
+        Some(if is_link { chosen(&pairs) } else { pairs })
+    };
+    let (Some(was_pairs), Some(now_pairs)) = (parsed(was), parsed(now)) else {
         return same_of(target, was, now);
     };
-    if !target.has_parts() {
-        return same_of(target, was, now);
-    }
-    if let Target::Group { group: Group::LinkModes, .. } = target {
-        (was_pairs, now_pairs) = (chosen(&was_pairs), chosen(&now_pairs));
-    }
     // A mode that the device no longer lists (drivers list fewer while the link is down) is one that it does not offer.
-    let is_gone = |name: &str, value: &str| {
-        matches!(target, Target::Group { group: Group::LinkModes, .. })
-            && value == "off"
-            && now_pairs.get(name).is_none()
+    let is_gone = |(name, value): (&str, &str)| {
+        is_link && value == "off" && now_pairs.get(name).is_none()
     };
-    was_pairs.unlike(&now_pairs).iter().all(|(name, value)| is_gone(name, value))
+    was_pairs.unlike(&now_pairs).iter().all(is_gone)
 }
 
 /// Reads the value of a file of one or few lines.

@@ -196,11 +196,6 @@ fn denied(target: &Target, error: HostError) -> HostError {
     }
 }
 
-/// Whether a device has a carrier; `None` when it is gone or down.
-fn carrier(route: Result<&mut Netlink, HostError>, dev: &str) -> Option<bool> {
-    route.and_then(|route| route.link(dev)).ok()?.carrier
-}
-
 fn parsed(target: &Target, text: &str) -> Result<Pairs, HostError> {
     text.parse().map_err(|e| HostError::malformed(target.to_string(), 0, format!("{e}")))
 }
@@ -317,7 +312,9 @@ impl Setter for HostSetter {
     }
 
     fn has_carrier(&mut self, target: &Target) -> bool {
-        target.device().is_some_and(|dev| carrier(self.route(), dev) == Some(true))
+        let Some(dev) = target.device() else { return false };
+        let link = self.route().and_then(|route| route.link(dev));
+        link.is_ok_and(|link| link.carrier == Some(true))
     }
 
     fn await_carrier(&mut self, target: &Target) -> Option<LinkAway> {

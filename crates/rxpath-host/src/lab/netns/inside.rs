@@ -139,12 +139,6 @@ impl Inside {
         };
         Ok(all.into_iter().map(change).collect())
     }
-
-    /// Spawns a process in the namespace: it sees its devices in `/sys`, is on record, has a pipe as
-    /// standard input, and is killed when this thread ends.
-    pub fn spawn(&mut self, command: Command) -> Result<NsChild, HostError> {
-        NsChild::spawn(command, &self.owner)
-    }
 }
 
 fn similar(features: &crate::read::netlink::ethtool::Features, asked: &str) -> String {
@@ -216,9 +210,10 @@ impl Namespace {
         Ok(())
     }
 
-    /// As [`Inside::spawn`].
+    /// Spawns a process in the namespace: it sees its devices in `/sys`, is on record, has a pipe as
+    /// standard input, and is killed when the namespace's thread ends.
     pub fn spawn(&self, command: Command) -> Result<NsChild, HostError> {
-        self.run(move |ns| ns.spawn(command))?
+        self.run(move |ns| NsChild::spawn(command, &ns.owner))?
     }
 
     /// Makes a veth pair `dev` here and `peer_dev` in `peer`, with `queues` queues each, both down.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::tree;
 use crate::Root;
+use crate::parse::is_number;
 use crate::read::procfs::is_first_pid_namespace;
 
 /// What a group stands for.
@@ -61,15 +62,12 @@ impl GroupName {
 
 /// No longer than [`NAME_BYTES`], and without control characters.
 fn bounded(name: &str) -> String {
-    let clean = name.chars().map(|c| if c.is_control() { '?' } else { c });
-    let mut out = String::new();
-    for c in clean {
-        if out.len() + c.len_utf8() > NAME_BYTES {
-            break;
-        }
-        out.push(c);
+    let mut clean: String =
+        name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    while clean.len() > NAME_BYTES {
+        clean.pop();
     }
-    out
+    clean
 }
 
 /// `pod<uid>` of the cgroupfs driver, `kubepods-burstable-pod<uid>.slice` of systemd's, which has `_` for `-`.
@@ -97,7 +95,7 @@ fn container(parts: &[&str]) -> Option<String> {
 /// `user-1000.slice`.
 fn user(part: &str) -> Option<String> {
     let number = part.strip_prefix("user-")?.strip_suffix(".slice")?;
-    (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())).then(|| number.to_owned())
+    is_number(number).then(|| number.to_owned())
 }
 
 /// The uppermost service: groups that it makes below itself are its own. Else the lowest scope or slice.

@@ -36,11 +36,8 @@ pub fn flow_rules(dev: &str) -> Result<FlowRules, HostError> {
     let mut count = [0; RXNFC];
     put(&mut count, &[ETHTOOL_GRXCLSRLCNT]);
     call("count the flow rules of", dev, &mut count)?;
-    let mut rings = [0; RXNFC];
-    put(&mut rings, &[ETHTOOL_GRXRINGS]);
-    let rings = call("count the rings of", dev, &mut rings).ok().and_then(|()| word64(&rings, 1));
     Ok(FlowRules {
-        rings_count: rings,
+        rings_count: receive_queues(dev).ok().map(u64::from),
         rules_count: word32(&count, RULE_COUNT).unwrap_or_default(),
         rules_max: word64(&count, 1).map(|max| max & !SPECIAL).filter(|max| *max > 0),
     })

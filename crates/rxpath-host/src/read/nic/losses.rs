@@ -32,6 +32,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::parse::is_number;
+
 #[cfg(test)]
 mod tests;
 
@@ -341,9 +343,8 @@ fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((before, after)) => {
-            name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after)).is_some_and(
-                |number| !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit()),
-            )
+            let number = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+            number.is_some_and(is_number)
         }
     }
 }

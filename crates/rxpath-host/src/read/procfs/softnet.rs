@@ -45,20 +45,17 @@ pub struct CpuLine {
 pub fn parse(text: &str) -> Result<Vec<CpuLine>, ParseError> {
     let mut lines = Vec::new();
     for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
-        let mut fields = [0u32; 13];
-        let mut count = 0;
-        for word in line.split_ascii_whitespace().take(fields.len()) {
-            fields[count] = hex(at, "a column", Some(word))?;
-            count += 1;
-        }
-        if count == 0 {
+        let words = line.split_ascii_whitespace().take(13);
+        let fields = words.map(|word| hex(at, "a column", Some(word)));
+        let fields: Vec<u32> = fields.collect::<Result<_, _>>()?;
+        if fields.is_empty() {
             continue;
         }
-        if count < 9 {
-            let why = format!("{count} columns; every kernel has 9 or more");
+        if fields.len() < 9 {
+            let why = format!("{} columns; every kernel has 9 or more", fields.len());
             return Err(ParseError::new(at, why));
         }
-        let column = |number: usize| (number <= count).then(|| fields[number - 1]);
+        let column = |number: usize| fields.get(number - 1).copied();
         lines.push(CpuLine {
             processed: fields[0],
             dropped: fields[1],

@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 
 use rxpath_core::{Fact, IntoMap};
 
+use crate::parse::is_number;
 use crate::read::netlink::netdev::QueueKind;
 use crate::read::nic::Nic;
 
@@ -178,11 +179,7 @@ pub fn from_names(stats: &[(String, u64)]) -> ByQueue {
 fn plain(name: &str) -> &str {
     let name = name.trim();
     match name.rsplit_once('#') {
-        Some((before, number))
-            if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) =>
-        {
-            before.trim()
-        }
+        Some((before, number)) if is_number(number) => before.trim(),
         _ => name,
     }
 }
@@ -190,9 +187,7 @@ fn plain(name: &str) -> &str {
 fn by_pattern(name: &str) -> Option<(u32, Kind)> {
     PATTERNS.iter().find_map(|(before, behind, kind)| {
         let number = name.strip_prefix(before)?.strip_suffix(behind)?;
-        // `+5` and an empty text are no numbers of a queue.
-        let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-        Some((digits.then(|| number.parse().ok())??, *kind))
+        Some((is_number(number).then(|| number.parse().ok())??, *kind))
     })
 }
 

@@ -18,7 +18,7 @@ const RETRIES: u32 = 1000;
 /// A directory out of which nothing leads.
 #[derive(Clone, Debug)]
 pub(super) struct Beneath {
-    base: PathBuf,
+    pub base: PathBuf,
     dir: Arc<File>,
 }
 
@@ -27,11 +27,6 @@ impl Beneath {
     pub fn new(base: PathBuf) -> io::Result<Self> {
         let dir = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&base)?;
         Ok(Self { base, dir: Arc::new(dir) })
-    }
-
-    /// Its path.
-    pub fn base(&self) -> &Path {
-        &self.base
     }
 
     /// Opens `relative` below it.

@@ -41,13 +41,10 @@ impl Processes {
     /// **Caveat** in steps of `USER_HZ` (10 ms) for each process that waited. A process whose parent ignores `SIGCHLD`
     /// leaves its time to nobody.
     pub fn ended_ns(&self, later: &Self, own: &[i32]) -> u64 {
-        let same = |pid: &i32, before: &Times| {
-            later.0.get(pid).filter(|now| now.start == before.start).copied()
-        };
         let mut left = 0;
         let mut before_ticks = 0;
         for (pid, before) in self.0.iter().filter(|(pid, _)| !own.contains(pid)) {
-            match same(pid, before) {
+            match later.0.get(pid).filter(|now| now.start == before.start) {
                 Some(now) => left += now.children.saturating_sub(before.children),
                 // It ended: what it and its children had used by now is in what it left, too.
                 None => before_ticks += before.own + before.children,

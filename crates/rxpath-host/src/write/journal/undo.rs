@@ -149,15 +149,10 @@ impl Journal {
 
     /// Marks an entry as undone, and later ones of the same target with it: their old values are newer than this one.
     fn mark(&mut self, at: usize) -> Result<(), HostError> {
-        let target = self.contents.entries[at].target.clone();
-        let superseded = |entry: &JournalEntry| !entry.undone && entry.target == target;
-        let later = (at..self.contents.entries.len()).rev();
-        let all: Vec<usize> = later.filter(|at| superseded(&self.contents.entries[*at])).collect();
-        for at in all {
-            let n = self.contents.entries[at].n;
-            self.note(Line::Undone { n })?;
-        }
-        Ok(())
+        let later = &self.contents.entries[at..];
+        let superseded = |entry: &&JournalEntry| !entry.undone && entry.target == later[0].target;
+        let all: Vec<u32> = later.iter().rev().filter(superseded).map(|entry| entry.n).collect();
+        all.into_iter().try_for_each(|n| self.note(Line::Undone { n }))
     }
 }
 

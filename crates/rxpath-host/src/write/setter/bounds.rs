@@ -49,16 +49,11 @@ impl Bounds {
     pub(super) fn of_file(target: &Target) -> Self {
         let root = Root::host();
         let cpus = |file: &str| root.cpus(&format!("/sys/devices/system/cpu/{file}")).ok();
+        let possible = || Self { cpus: cpus("possible"), ..Self::default() };
         match target {
-            Target::Irq { .. } => {
-                Self { cpus: cpus("possible"), online: cpus("online"), ..Self::default() }
-            }
-            Target::Sysctl { key } if MASKS.contains(&key.replace('/', ".").as_str()) => {
-                Self { cpus: cpus("possible"), ..Self::default() }
-            }
-            Target::Attr { attr, .. } if attr.ends_with("_cpus") => {
-                Self { cpus: cpus("possible"), ..Self::default() }
-            }
+            Target::Irq { .. } => Self { online: cpus("online"), ..possible() },
+            Target::Sysctl { key } if MASKS.contains(&key.replace('/', ".").as_str()) => possible(),
+            Target::Attr { attr, .. } if attr.ends_with("_cpus") => possible(),
             Target::Attr { dev, attr } if attr.ends_with("/xps_rxqs") => {
                 let count = receive_queues(&root, dev).count() as u32;
                 Self { queues: Some(count).filter(|count| *count > 0), ..Self::default() }
