@@ -223,31 +223,23 @@ const SWITCHES: u64 = 1000;
 fn missed(window: &Reading) -> Vec<Warning> {
     let sum = |of: fn(&CpuWindow) -> u64| window.cpus.iter().map(of).sum::<u64>();
     let mut warnings = Vec::new();
-    let lost = sum(|cpu| cpu.lost_slices);
-    if lost > 0 {
-        let lost_s = sum(|cpu| cpu.lost_ns) as f64 / 1e9;
-        let text = format!("{} time slices ({lost_s:.3} s) have no row", grouped(lost));
-        warnings.push(
-            Warning::new("tasks-lost", text)
-                .because("more tasks ran than fit in the map (32,768 pairs of task and CPU)"),
-        );
-    }
+    let mut without_row = |code: &str, count: u64, text: String, why: &str| {
+        if count > 0 {
+            warnings.push(Warning::new(code, text).because(why));
+        }
+    };
+    let (lost, lost_s) = (sum(|cpu| cpu.lost_slices), sum(|cpu| cpu.lost_ns) as f64 / 1e9);
+    let text = format!("{} time slices ({lost_s:.3} s) have no row", grouped(lost));
+    let why = "more tasks ran than fit in the map (32,768 pairs of task and CPU)";
+    without_row("tasks-lost", lost, text, why);
     let polls = sum(|cpu| cpu.lost_polls);
-    if polls > 0 {
-        let text = format!("{} polls have no row: `taken_by` lacks them", grouped(polls));
-        warnings.push(
-            Warning::new("polls-lost", text)
-                .because("more pairs of task and NAPI than fit in the map (16,384)"),
-        );
-    }
+    let text = format!("{} polls have no row: `taken_by` lacks them", grouped(polls));
+    let why = "more pairs of task and NAPI than fit in the map (16,384)";
+    without_row("polls-lost", polls, text, why);
     let packets = sum(|cpu| cpu.lost_flows);
-    if packets > 0 {
-        let text = format!("{} packets have no row: `taken_for` lacks them", grouped(packets));
-        warnings.push(
-            Warning::new("flows-lost", text)
-                .because("more flows at the same time than fit in the maps (12,288)"),
-        );
-    }
+    let text = format!("{} packets have no row: `taken_for` lacks them", grouped(packets));
+    let why = "more flows at the same time than fit in the maps (12,288)";
+    without_row("flows-lost", packets, text, why);
     let unmatched = sum(|cpu| cpu.unmatched);
     let slices: u64 = window.tasks.iter().map(|task| task.charge.slices).sum();
     if unmatched > USUAL * window.cpus.len() as u64 + slices / SWITCHES {

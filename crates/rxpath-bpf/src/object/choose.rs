@@ -6,6 +6,7 @@ use flate2::read::ZlibDecoder;
 use libbpf_rs::{ErrorKind, ObjectBuilder, OpenObject};
 use rxpath_core::Fact;
 use rxpath_host::HostError;
+use rxpath_host::error::fact;
 
 use super::{ObjectSpec, PREFIX, ProgramSpec, log, types};
 
@@ -52,14 +53,9 @@ pub fn with_hooks(spec: &ObjectSpec) -> Result<Vec<(ProgramSpec, Fact<()>)>, Hos
 /// Loads one program alone, and says why not.
 pub fn alone(spec: &ObjectSpec, program: &ProgramSpec) -> Fact<()> {
     log::keep();
-    let opened = match open(spec, &|name| name == program.name) {
-        Ok(opened) => opened,
-        Err(error) => return error.into_gap(),
-    };
-    match opened.load() {
-        Ok(_) => Fact::ok(()),
-        Err(error) => refused(&format!("load {}", program.name), &error).into_gap(),
-    }
+    let opened = open(spec, &|name| name == program.name);
+    let what = format!("load {}", program.name);
+    fact(opened.and_then(|opened| opened.load().map(drop).map_err(|e| refused(&what, &e))))
 }
 
 /// A refusal of libbpf or the kernel, by what can be done about it.

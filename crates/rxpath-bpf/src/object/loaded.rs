@@ -85,21 +85,15 @@ impl Loaded {
     ///
     /// **Errors** when one is refused that is required, or that this kernel took before.
     pub fn attach(&mut self) -> Result<(), HostError> {
-        for program in self.spec.programs {
-            self.attach_one(program)?;
-        }
-        Ok(())
+        let mut programs = self.spec.programs.iter();
+        programs.try_for_each(|program| self.attach_one(program))
     }
 
     /// Attaches these programs, in this order, as [`Loaded::attach`] does.
     pub fn attach_some(&mut self, names: &[&str]) -> Result<(), HostError> {
-        for name in names {
-            let programs = self.spec.programs;
-            if let Some(program) = programs.iter().find(|program| program.name == *name) {
-                self.attach_one(program)?;
-            }
-        }
-        Ok(())
+        let all = self.spec.programs;
+        let mut these = names.iter().filter_map(|name| all.iter().find(|one| one.name == *name));
+        these.try_for_each(|program| self.attach_one(program))
     }
 
     /// Whether this program is at its hook.

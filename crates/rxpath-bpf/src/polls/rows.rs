@@ -84,7 +84,6 @@ impl PollRows {
     ///
     /// **Errors** when a map cannot be read.
     pub fn read(&self, loaded: &Loaded) -> Result<PollsReading, HostError> {
-        let seen = |cpu: u32| self.is_wanted(cpu);
         let (mut cpus, mut napis) = (Vec::new(), Vec::new());
         for cpu in self.counted() {
             let (row, placed) = cpu_row(cpu, &loaded.value(POLLED.name, cpu)?);
@@ -93,11 +92,11 @@ impl PollRows {
         }
         let others = loaded.entries(NAPIS.name)?;
         napis.extend(others.iter().map(|(key, value)| napi(key, value)));
-        napis.retain(|napi| seen(napi.cpu));
+        napis.retain(|napi| self.is_wanted(napi.cpu));
         napis.sort_few_by_key(|napi| (std::cmp::Reverse(napi.packets), napi.cpu, napi.napi_id));
         let irqs = loaded.entries(LINES.name)?;
         let mut irqs: Vec<IrqLine> = irqs.iter().map(|(key, value)| irq(key, value)).collect();
-        irqs.retain(|irq| seen(irq.cpu));
+        irqs.retain(|irq| self.is_wanted(irq.cpu));
         irqs.sort_few_by_key(|irq| (std::cmp::Reverse(irq.interrupts_count), irq.cpu, irq.irq));
         Ok(PollsReading { cpus, napis, irqs })
     }
