@@ -233,7 +233,7 @@ impl Account {
     /// **Errors** what ended the turns: what was counted before stays.
     pub fn note(&mut self) -> Result<(), HostError> {
         let Some(flows) = &mut self.flows else { return Ok(()) };
-        flows.hooks.note(&mut self.loaded, &self.cpus)?;
+        flows.hooks.take(flows.hooks.due(), &mut self.loaded, &self.cpus)?;
         if flows.asked.elapsed() < FLOWS_AGAIN {
             return Ok(());
         }

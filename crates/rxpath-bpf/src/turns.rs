@@ -90,12 +90,7 @@ impl PacketHooks {
         (self.around.begin)(loaded)
     }
 
-    /// To be called about 50 times a second: begins and ends turns. After an error no turn follows.
-    pub fn note(&mut self, loaded: &mut Loaded, cpus: &[u32]) -> Result<(), HostError> {
-        self.take(self.due(), loaded, cpus)
-    }
-
-    /// Takes the step that is [due](PacketHooks::due).
+    /// Takes the step that is [due](PacketHooks::due), about 50 times a second. After an error no turn follows.
     pub fn take(
         &mut self,
         step: TurnStep,

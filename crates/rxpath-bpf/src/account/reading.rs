@@ -80,11 +80,6 @@ impl Reading {
     pub fn lost(&self) -> u64 {
         self.cpus.iter().map(CpuWindow::lost).sum()
     }
-
-    /// Exits without their entry, and slices of tasks whose switch-in was missed.
-    pub fn unmatched(&self) -> u64 {
-        self.cpus.iter().map(|cpu| cpu.unmatched).sum()
-    }
 }
 
 #[cfg(test)]

@@ -81,7 +81,8 @@ impl Inside {
         let qdiscs = self.route()?.qdiscs()?;
         for qdisc in qdiscs.iter().filter(|qdisc| qdisc.kind != "noqueue") {
             let Some(link) = links.iter().find(|link| link.index == qdisc.index) else { continue };
-            let name = format!("qdisc.{}.{}.{}", link.name, qdisc.kind, qdisc.handle_text());
+            // The handle as `tc` writes it: `1:`, `8001:`.
+            let name = format!("qdisc.{}.{}.{:x}:", link.name, qdisc.kind, qdisc.handle >> 16);
             for (stat, value) in &qdisc.stats {
                 *found.entry(format!("{name}{stat}")).or_default() += value;
             }

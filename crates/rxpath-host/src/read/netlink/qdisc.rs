@@ -126,11 +126,6 @@ impl DeviceQdisc {
     pub fn stat(&self, name: &str) -> Option<u64> {
         self.stats.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
-
-    /// The handle as `tc` writes it: `1:`, `8001:`.
-    pub(crate) fn handle_text(&self) -> String {
-        format!("{:x}:", self.handle >> 16)
-    }
 }
 
 /// `struct tcmsg` of a root qdisc.
@@ -166,7 +161,7 @@ mod tests {
     #[test]
     fn counters_are_read() {
         let qdisc = DeviceQdisc::parse(&sample()).unwrap();
-        assert_eq!((qdisc.kind.as_str(), qdisc.handle_text().as_str()), ("tbf", "1:"));
+        assert_eq!((qdisc.kind.as_str(), qdisc.handle >> 16), ("tbf", 1));
         assert_eq!(qdisc.stat("drops"), Some(17));
         assert_eq!(qdisc.stat("packets"), Some(100));
         assert_eq!((qdisc.queued_packets, qdisc.backlog_bytes), (3, 192));
