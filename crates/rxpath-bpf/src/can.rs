@@ -34,10 +34,8 @@ pub(crate) fn require_host_pids(root: &Root, what: &str) -> Result<(), HostError
     if procfs::is_first_pid_namespace(root) {
         return Ok(());
     }
-    Err(HostError::Unsupported {
-        what: what.into(),
-        needs: "the host's pid namespace: the kernel reports thread ids of that namespace".into(),
-    })
+    let needs = "the host's pid namespace: the kernel reports thread ids of that namespace";
+    Err(HostError::unsupported(what, needs))
 }
 
 /// Whether the kernel was built with PREEMPT_RT.

@@ -138,10 +138,7 @@ fn enable_stats() -> Result<std::os::fd::OwnedFd, HostError> {
 
 #[cfg(not(feature = "bpf"))]
 fn enable_stats() -> Result<std::os::fd::OwnedFd, HostError> {
-    Err(HostError::Unsupported {
-        what: "measure the run time of BPF programs".into(),
-        needs: "a build with BPF".into(),
-    })
+    Err(HostError::unsupported("measure the run time of BPF programs", "a build with BPF"))
 }
 
 /// Only these are asked: a host may run hundreds of others' programs. One that is gone is left out.

@@ -57,11 +57,10 @@ impl Cgroup {
 
 /// The directory of a group, and the group.
 fn place(root: &Root, name: &Path) -> Result<(PathBuf, Cgroup), HostError> {
-    let mount =
-        mount_point(&root.text("/proc/self/mounts")?).ok_or_else(|| HostError::Unsupported {
-            what: format!("find the cgroup {}", name.display()),
-            needs: "a mounted cgroup2 file system".into(),
-        })?;
+    let mount = mount_point(&root.text("/proc/self/mounts")?).ok_or_else(|| {
+        let what = format!("find the cgroup {}", name.display());
+        HostError::unsupported(what, "a mounted cgroup2 file system")
+    })?;
     let below = name.strip_prefix(&mount).unwrap_or(name);
     let below = below.strip_prefix("/").unwrap_or(below);
     let path = mount.join(below);

@@ -155,10 +155,8 @@ impl LiveFrames {
         match self.loaded.run_live("live_frame", frame, (self.ifindex, frames, self.batch)) {
             Ok(()) | Err(HostError::Kernel { errno: libc::EINTR, .. }) => Ok(()),
             Err(HostError::Kernel { op, errno: libc::EINVAL | libc::EOPNOTSUPP, .. }) => {
-                Err(HostError::Unsupported {
-                    what: op,
-                    needs: "Linux 5.18, and a frame that fits into a page with its headroom".into(),
-                })
+                let needs = "Linux 5.18, and a frame that fits into a page with its headroom";
+                Err(HostError::unsupported(op, needs))
             }
             Err(error) => Err(error),
         }

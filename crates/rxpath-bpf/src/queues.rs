@@ -138,10 +138,8 @@ impl SocketQueues {
         let links = loaded.links()?;
         if links.is_empty() {
             let gap = loaded.programs().iter().find_map(|program| program.id.gap());
-            return Err(HostError::Unsupported {
-                what: "read the queues of sockets".into(),
-                needs: gap.unwrap_or_else(|| "a kernel with iter/udp".into()),
-            });
+            let needs = gap.unwrap_or_else(|| "a kernel with iter/udp".into());
+            return Err(HostError::unsupported("read the queues of sockets", needs));
         }
         let shared = Arc::new(Shared::default());
         // The named one, the process's, or this one.

@@ -163,10 +163,8 @@ fn attach(loaded: &mut Loaded, names: &[&str]) -> Result<(), HostError> {
     }
     attached?;
     missing.map_or(Ok(()), |name| {
-        Err(HostError::Unsupported {
-            what: format!("trace each packet with {name}"),
-            needs: "a kernel that attaches it".into(),
-        })
+        let what = format!("trace each packet with {name}");
+        Err(HostError::unsupported(what, "a kernel that attaches it"))
     })
 }
 

@@ -172,13 +172,11 @@ pub fn word(mode: XdpMode) -> &'static str {
 fn vacant(device: &NetworkLink) -> Result<(), HostError> {
     let Some(other) = device.xdp.first() else { return Ok(()) };
     let mode = word(other.mode);
-    Err(HostError::Unsupported {
-        what: format!("put an XDP program on {}", device.name),
-        needs: format!(
-            "a device without one: program {} is on it, {mode} (see `bpftool prog show id {0}`)",
-            other.program_id
-        ),
-    })
+    let needs = format!(
+        "a device without one: program {} is on it, {mode} (see `bpftool prog show id {0}`)",
+        other.program_id
+    );
+    Err(HostError::unsupported(format!("put an XDP program on {}", device.name), needs))
 }
 
 fn named(error: HostError, device: &str) -> HostError {

@@ -70,10 +70,8 @@ pub fn has(capability: Capability) -> bool {
 ///
 /// **Errors** when a set is not empty afterwards.
 pub fn drop_all() -> Result<(), HostError> {
-    let refused = |what: &str| HostError::Unsupported {
-        what: what.to_owned(),
-        needs: "a kernel that lets a process give up its capabilities".into(),
-    };
+    let needs = "a kernel that lets a process give up its capabilities";
+    let refused = |what: &str| HostError::unsupported(what, needs);
     nix::sys::prctl::set_no_new_privs()
         .map_err(|e| HostError::kernel("give up privileges that programs may gain", e as i32))?;
     for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {

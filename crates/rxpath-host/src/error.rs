@@ -144,6 +144,11 @@ impl HostError {
         }
     }
 
+    /// Something that this kernel, device or namespace can't do.
+    pub fn unsupported(what: impl Into<String>, needs: impl Into<String>) -> Self {
+        Self::Unsupported { what: what.into(), needs: needs.into() }
+    }
+
     /// A malformed source.
     pub fn malformed(path: impl Into<PathBuf>, line: usize, why: impl Into<String>) -> Self {
         Self::Malformed { path: path.into(), line, why: why.into() }

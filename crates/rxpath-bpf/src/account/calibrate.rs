@@ -140,8 +140,7 @@ fn no_second_cpu() -> HostError {
 }
 
 fn unsupported(needs: &str) -> HostError {
-    let what = "calibrate the cost of an interrupt".into();
-    HostError::Unsupported { what, needs: needs.into() }
+    HostError::unsupported("calibrate the cost of an interrupt", needs)
 }
 
 /// Whether the probe counts what is sent: packets (by RPS) and interrupts that do nothing (of membarrier) are both

@@ -77,11 +77,8 @@ never! {
 }
 
 fn not_built(what: &str) -> HostError {
-    HostError::Unsupported {
-        what: what.into(),
-        needs: "a build with BPF (this one was built with --no-default-features, without clang)"
-            .into(),
-    }
+    let needs = "a build with BPF (this one was built with --no-default-features, without clang)";
+    HostError::unsupported(what, needs)
 }
 
 /// **Errors** always: this build has no BPF programs.

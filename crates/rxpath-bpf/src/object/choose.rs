@@ -77,10 +77,7 @@ fn judged(what: &str, kind: ErrorKind, verdict: Option<String>, why: &str) -> Ho
         },
         (None, _) => match lacks(why) {
             Some(errno) => HostError::kernel(what, errno),
-            None => HostError::Unsupported {
-                what: what.into(),
-                needs: format!("a kernel that accepts it ({why})"),
-            },
+            None => HostError::unsupported(what, format!("a kernel that accepts it ({why})")),
         },
     }
 }

@@ -360,10 +360,8 @@ impl Loaded {
     }
 
     fn no_such(&self, what: &str) -> HostError {
-        HostError::Unsupported {
-            what: format!("use {what} of the probe {}", self.spec.name),
-            needs: "a kernel that loads it".into(),
-        }
+        let what = format!("use {what} of the probe {}", self.spec.name);
+        HostError::unsupported(what, "a kernel that loads it")
     }
 }
 
@@ -407,10 +405,7 @@ fn check_required(spec: &ObjectSpec, chosen: &[(ProgramSpec, Fact<()>)]) -> Resu
         match state {
             Fact::Ok { .. } => {}
             Fact::Absent { why } => {
-                return Err(HostError::Unsupported {
-                    what,
-                    needs: format!("another kernel: {why}"),
-                });
+                return Err(HostError::unsupported(what, format!("another kernel: {why}")));
             }
             Fact::Denied { needs } => {
                 return Err(HostError::Denied { what, capability: needs.clone() });

@@ -18,10 +18,8 @@ use crate::lab::netns::Namespace;
 
 fn start_error(program: &str, package: &str, error: &std::io::Error) -> HostError {
     if error.kind() == std::io::ErrorKind::NotFound {
-        return HostError::Unsupported {
-            what: format!("run {program}"),
-            needs: format!("the program {program} (package {package} on Debian and Ubuntu)"),
-        };
+        let needs = format!("the program {program} (package {package} on Debian and Ubuntu)");
+        return HostError::unsupported(format!("run {program}"), needs);
     }
     HostError::os(format!("run {program}"), error)
 }

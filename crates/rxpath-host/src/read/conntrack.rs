@@ -17,10 +17,8 @@ pub fn read() -> Result<Conntrack, HostError> {
     let root = Root::thread_netns("/sys");
     // Each namespace has it as soon as the module is there (net/netfilter/nf_conntrack_standalone.c).
     if !root.exists(nf_conntrack::MAX) {
-        return Err(HostError::Unsupported {
-            what: "read connection tracking's counters".into(),
-            needs: "nf_conntrack, which is not loaded".into(),
-        });
+        let needs = "nf_conntrack, which is not loaded";
+        return Err(HostError::unsupported("read connection tracking's counters", needs));
     }
     or_procfs(Netlink::netfilter().and_then(|mut netfilter| netfilter.conntrack()), &root)
 }

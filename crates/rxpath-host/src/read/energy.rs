@@ -108,10 +108,8 @@ impl Zone {
         self.last_uj = now;
         let since = std::mem::replace(&mut self.read_at, Instant::now()).elapsed();
         if since.as_secs_f64() * MOST_UJ_PER_S > self.most_uj as f64 {
-            return Err(HostError::Unsupported {
-                what: format!("tell how often {} started again in {since:.0?}", self.path),
-                needs: "readings closer to each other".into(),
-            });
+            let what = format!("tell how often {} started again in {since:.0?}", self.path);
+            return Err(HostError::unsupported(what, "readings closer to each other"));
         }
         Ok(self.before_uj.saturating_add(now))
     }

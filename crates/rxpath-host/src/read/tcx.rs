@@ -103,10 +103,9 @@ fn refused(ifindex: u32, errno: Option<i32>) -> HostError {
             HostError::Denied { what: OP.into(), capability: NEEDED.into() }
         }
         // An attach type that the kernel does not know, or knows no code for (tcx_prog_query of include/net/tcx.h).
-        Some(libc::EINVAL | libc::ENOSYS) => HostError::Unsupported {
-            what: OP.into(),
-            needs: "Linux 6.6 with CONFIG_NET_XGRESS: this kernel has no tcx".into(),
-        },
+        Some(libc::EINVAL | libc::ENOSYS) => {
+            HostError::unsupported(OP, "Linux 6.6 with CONFIG_NET_XGRESS: this kernel has no tcx")
+        }
         Some(libc::ENODEV) => {
             HostError::Missing { path: format!("network device {ifindex}").into() }
         }

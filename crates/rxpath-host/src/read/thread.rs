@@ -58,13 +58,10 @@ pub fn allowed_cpus() -> Result<CpuList, HostError> {
 /// **Errors** [`HostError::Unsupported`] naming the first CPU that is not and those that are.
 pub fn check_cpus(cpus: &CpuList) -> Result<(), HostError> {
     let allowed = allowed_cpus()?;
-    match cpus.as_slice().iter().find(|cpu| !allowed.as_slice().contains(cpu)) {
-        None => Ok(()),
-        Some(cpu) => Err(HostError::Unsupported {
-            what: format!("run on CPU {cpu}"),
-            needs: format!("an online CPU inside this process's cpuset: {allowed}"),
-        }),
-    }
+    let outside = cpus.as_slice().iter().find(|cpu| !allowed.as_slice().contains(cpu));
+    let Some(cpu) = outside else { return Ok(()) };
+    let needs = format!("an online CPU inside this process's cpuset: {allowed}");
+    Err(HostError::unsupported(format!("run on CPU {cpu}"), needs))
 }
 
 /// The nice value of thread `tid`; 0 is the caller.

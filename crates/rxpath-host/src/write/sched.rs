@@ -18,9 +18,8 @@ pub fn set_affinity(tid: i32, cpus: &CpuList) -> Result<CpuList, HostError> {
     let what = || format!("run thread {tid} on CPU {cpus}");
     let mut mask: Mask = [0; WORDS];
     for cpu in cpus.as_slice() {
-        let word = mask.get_mut(*cpu as usize / 64).ok_or_else(|| HostError::Unsupported {
-            what: what(),
-            needs: format!("a CPU number below {MAX_CPUS}"),
+        let word = mask.get_mut(*cpu as usize / 64).ok_or_else(|| {
+            HostError::unsupported(what(), format!("a CPU number below {MAX_CPUS}"))
         })?;
         *word |= 1 << (cpu % 64);
     }
@@ -41,13 +40,10 @@ pub fn set_affinity(tid: i32, cpus: &CpuList) -> Result<CpuList, HostError> {
 pub fn pin(cpu: u32) -> Result<(), HostError> {
     let granted = set_affinity(0, &CpuList(vec![cpu]))?;
     if granted.as_slice() == [cpu] {
-        Ok(())
-    } else {
-        Err(HostError::Unsupported {
-            what: format!("run on CPU {cpu}"),
-            needs: format!("a kernel that keeps to it; it granted {granted}"),
-        })
+        return Ok(());
     }
+    let needs = format!("a kernel that keeps to it; it granted {granted}");
+    Err(HostError::unsupported(format!("run on CPU {cpu}"), needs))
 }
 
 /// Names the caller, cut to `MAX_NAME_BYTES` at a character's end, and gives the name that it has now.

@@ -138,13 +138,12 @@ impl HostSetter {
             Group::FlowHash => set_flow_hash(dev, asked),
             Group::Stamps => set_stamps(dev, asked),
             _ if self.takes(group)? => self.generic()?.set_group(dev, group, asked),
-            _ => Err(HostError::Unsupported {
-                what: format!("set {dev}/{} over netlink", group.name()),
-                needs: format!(
-                    "a kernel that takes it; this command sets it: {}",
-                    group.ethtool_command(dev, asked)
-                ),
-            }),
+            _ => {
+                let what = format!("set {dev}/{} over netlink", group.name());
+                let command = group.ethtool_command(dev, asked);
+                let needs = format!("a kernel that takes it; this command sets it: {command}");
+                Err(HostError::unsupported(what, needs))
+            }
         }
     }
 

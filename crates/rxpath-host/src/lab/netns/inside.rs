@@ -113,10 +113,9 @@ impl Inside {
             let count = all.len();
             all.extend(names.map(|name| (name, *on)));
             if all.len() == count {
-                return Err(HostError::Unsupported {
-                    what: format!("set feature {asked} of {dev}"),
-                    needs: format!("a feature of that name; {dev} has {}", similar(&before, asked)),
-                });
+                let there = similar(&before, asked);
+                let needs = format!("a feature of that name; {dev} has {there}");
+                return Err(HostError::unsupported(format!("set feature {asked} of {dev}"), needs));
             }
         }
         let refusal = match generic.want_features(dev, &all) {

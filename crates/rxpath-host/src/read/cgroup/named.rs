@@ -62,8 +62,7 @@ impl GroupName {
 
 /// No longer than [`NAME_BYTES`], and without control characters.
 fn bounded(name: &str) -> String {
-    let mut clean: String =
-        name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let mut clean: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     while clean.len() > NAME_BYTES {
         clean.pop();
     }

@@ -182,10 +182,8 @@ impl Netlink {
                 return Ok(Vec::new());
             }
             Err(HostError::Kernel { errno: libc::EINVAL, .. }) => {
-                return Err(HostError::Unsupported {
-                    what: op.into(),
-                    needs: "Linux 5.14 with CONFIG_NETFILTER_NETLINK_HOOK".into(),
-                });
+                let needs = "Linux 5.14 with CONFIG_NETFILTER_NETLINK_HOOK";
+                return Err(HostError::unsupported(op, needs));
             }
             other => other.map_err(|e| refused(op, e))?,
         };
@@ -199,10 +197,7 @@ impl Netlink {
         let op = "read connection tracking's counters";
         let unsupported = |e| match e {
             HostError::Kernel { errno: libc::EINVAL | libc::EOPNOTSUPP, .. } => {
-                HostError::Unsupported {
-                    what: op.into(),
-                    needs: "nf_conntrack_netlink in the kernel".into(),
-                }
+                HostError::unsupported(op, "nf_conntrack_netlink in the kernel")
             }
             other => refused(op, other),
         };

@@ -163,8 +163,7 @@ impl Netlink {
     fn nft_list(&mut self, op: &str, kind: u16) -> Result<Vec<Vec<u8>>, HostError> {
         match self.dump(op, kind, &[0; NFGENMSG]) {
             Err(HostError::Kernel { errno: libc::EINVAL | libc::EOPNOTSUPP, .. }) => {
-                let needs = "CONFIG_NF_TABLES in the kernel".into();
-                Err(HostError::Unsupported { what: op.into(), needs })
+                Err(HostError::unsupported(op, "CONFIG_NF_TABLES in the kernel"))
             }
             other => other.map_err(|e| refused(op, e)),
         }

@@ -75,10 +75,8 @@ impl SkMemInfo {
             return Err(HostError::last_os("read SO_MEMINFO"));
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        bytes.get(..length as usize).and_then(Self::parse).ok_or_else(|| HostError::Unsupported {
-            what: "read SO_MEMINFO".into(),
-            needs: "Linux 4.12".into(),
-        })
+        let parsed = bytes.get(..length as usize).and_then(Self::parse);
+        parsed.ok_or_else(|| HostError::unsupported("read SO_MEMINFO", "Linux 4.12"))
     }
 }
 

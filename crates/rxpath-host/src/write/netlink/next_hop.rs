@@ -35,8 +35,7 @@ impl Netlink {
     /// **Errors** `Unsupported` where there is no route, the device is down or has no Ethernet addresses, or nobody
     /// answers; `Kernel` where a neighbour has to be resolved without `CAP_NET_ADMIN`.
     pub fn next_hop(&mut self, to: IpAddr, scope: u32) -> Result<NextHop, HostError> {
-        let refuse =
-            |needs: String| HostError::Unsupported { what: format!("send frames to {to}"), needs };
+        let refuse = |needs: String| HostError::unsupported(format!("send frames to {to}"), needs);
         let Some(route) = self.route_to(to, scope)? else {
             return Err(refuse(format!("a route: check with `ip route get {to}`")));
         };

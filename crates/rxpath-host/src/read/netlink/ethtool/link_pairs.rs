@@ -76,9 +76,8 @@ pub(crate) fn fec_pairs(fec: &Fec) -> Result<Pairs, HostError> {
         }
     }
     if pairs.is_empty() {
-        let (what, needs) =
-            ("read FEC".into(), "a driver that reports the configured encodings".into());
-        return Err(HostError::Unsupported { what, needs });
+        let needs = "a driver that reports the configured encodings";
+        return Err(HostError::unsupported("read FEC", needs));
     }
     Ok(pairs)
 }
