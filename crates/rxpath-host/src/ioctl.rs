@@ -59,11 +59,8 @@ pub(crate) fn issue(
         return Err(HostError::kernel(format!("{op} {dev}"), libc::ENODEV));
     }
     if length::least(request_number, buffer).is_none_or(|least| buffer.len() < least) {
-        return Err(HostError::malformed(
-            "ethtool",
-            0,
-            format!("{op} {dev}: the buffer is too short"),
-        ));
+        let why = format!("{op} {dev}: the buffer is too short");
+        return Err(HostError::malformed("ethtool", 0, why));
     }
     // Any socket carries the question; one that is not bound takes no port.
     let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)

@@ -400,19 +400,17 @@ fn load_chosen(
 }
 
 fn check_required(spec: &ObjectSpec, chosen: &[(ProgramSpec, Fact<()>)]) -> Result<(), HostError> {
-    for (program, state) in chosen.iter().filter(|(program, _)| program.required) {
+    let mut required = chosen.iter().filter(|(program, _)| program.required);
+    required.try_for_each(|(program, state)| {
         let what = format!("probe {}, program {}", spec.name, program.name);
         match state {
-            Fact::Ok { .. } => {}
+            Fact::Ok { .. } => Ok(()),
             Fact::Absent { why } => {
-                return Err(HostError::unsupported(what, format!("another kernel: {why}")));
+                Err(HostError::unsupported(what, format!("another kernel: {why}")))
             }
-            Fact::Denied { needs } => {
-                return Err(HostError::Denied { what, capability: needs.clone() });
-            }
+            Fact::Denied { needs } => Err(HostError::Denied { what, capability: needs.clone() }),
         }
-    }
-    Ok(())
+    })
 }
 
 fn state_of(object: &Object, program: &ProgramSpec, state: Fact<()>) -> ProgramState {

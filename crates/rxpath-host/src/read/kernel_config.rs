@@ -81,19 +81,16 @@ pub fn parse_gz(bytes: &[u8]) -> Result<KernelConfig, ParseError> {
 /// **Errors** [`HostError::Missing`] when there is none; a broken one is reported, not skipped.
 pub fn read(root: &Root) -> Result<KernelConfig, HostError> {
     const GZ: &str = "/proc/config.gz";
+    const RELEASE: &str = "/proc/sys/kernel/osrelease";
     let packed = root.bytes(GZ);
     match packed.and_then(|bytes| parse_gz(&bytes).map_err(|e| e.at(root.path(GZ)))) {
         Ok(config) => return Ok(KernelConfig { source: GZ.into(), ..config }),
         Err(HostError::Missing { .. }) => {}
         Err(other) => return Err(other),
     }
-    let release = root.value("/proc/sys/kernel/osrelease")?;
+    let release = root.value(RELEASE)?;
     if release.contains('/') {
-        return Err(HostError::malformed(
-            "/proc/sys/kernel/osrelease",
-            1,
-            "a release with a slash",
-        ));
+        return Err(HostError::malformed(RELEASE, 1, "a release with a slash"));
     }
     let candidates = [
         format!("/boot/config-{release}"),

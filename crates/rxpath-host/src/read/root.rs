@@ -95,11 +95,8 @@ impl Root {
         let base = base.as_ref();
         let real = base.canonicalize().map_err(|e| HostError::from_io("open", base, e))?;
         if !real.join("proc").is_dir() && !real.join("sys").is_dir() {
-            return Err(HostError::malformed(
-                base,
-                0,
-                "no captured tree: has no proc or sys below it",
-            ));
+            let why = "no captured tree: has no proc or sys below it";
+            return Err(HostError::malformed(base, 0, why));
         }
         let beneath = Beneath::new(real).map_err(|e| HostError::from_io("open", base, e))?;
         Ok(Self { view: View::Tree(beneath), asked: None })

@@ -89,10 +89,8 @@ impl FromStr for Flow {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bad = |what: String| {
             let example = "10.0.0.2:4000->10.0.0.1:4321/udp or [fd00::2]:4000->[fd00::1]:80/tcp";
-            ParseError::new(
-                0,
-                format!("{what}; a flow is SRC:PORT->DST:PORT/udp|tcp, as {example}"),
-            )
+            let why = format!("{what}; a flow is SRC:PORT->DST:PORT/udp|tcp, as {example}");
+            ParseError::new(0, why)
         };
         let (ends, protocol) = text
             .trim()

@@ -49,9 +49,8 @@ impl Netlink {
         }
         if device.mac.len() != 6 || device.flags & libc::IFF_LOOPBACK as u32 != 0 {
             let name = &device.name;
-            return Err(refuse(format!(
-                "a device with Ethernet addresses; the route leaves by {name}"
-            )));
+            let needs = format!("a device with Ethernet addresses; the route leaves by {name}");
+            return Err(refuse(needs));
         }
         let next = route.gateway.unwrap_or(to);
         let mac = self.resolved(route.device, next)?.ok_or_else(|| {

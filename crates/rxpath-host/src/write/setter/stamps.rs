@@ -51,9 +51,8 @@ fn changed(mut config: StampConfig, asked: &Pairs) -> Result<StampConfig, HostEr
             "tx-type" => (&TX_TYPES[..], &mut config.tx_type),
             "rx-filter" => (&RX_FILTERS[..], &mut config.rx_filter),
             _ => {
-                return Err(bad(format!(
-                    "no value is called {name}; there are tx-type, rx-filter"
-                )));
+                let why = format!("no value is called {name}; there are tx-type, rx-filter");
+                return Err(bad(why));
             }
         };
         // A number is what was read where the kernel is younger than the list.
