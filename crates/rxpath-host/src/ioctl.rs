@@ -87,9 +87,14 @@ pub(crate) fn words(
     command: u32,
     count: usize,
 ) -> Result<Vec<u8>, HostError> {
-    let mut buffer = vec![0; count * 4];
-    put(&mut buffer, &[command]);
-    call(&format!("read {what} of"), dev, &mut buffer)?;
+    ask(&format!("read {what} of"), dev, &[command], count * 4)
+}
+
+/// The answer of so many bytes to a command and the words behind it, as [`call`].
+pub(crate) fn ask(op: &str, dev: &str, head: &[u32], bytes: usize) -> Result<Vec<u8>, HostError> {
+    let mut buffer = vec![0; bytes];
+    put(&mut buffer, head);
+    call(op, dev, &mut buffer)?;
     Ok(buffer)
 }
 

@@ -28,8 +28,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::HostError;
+use crate::ioctl::ask;
 use crate::ioctl::number::{ETHTOOL_GDRVINFO, ETHTOOL_GSTATS, ETHTOOL_GSTRINGS, STRING};
-use crate::ioctl::{call, put};
 use crate::netlink::wire::{text, word32, word64};
 
 const ETH_SS_STATS: u32 = 1;
@@ -59,13 +59,10 @@ pub struct DriverInfo {
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_drvinfo`.
 pub fn driver_info(dev: &str) -> Result<DriverInfo, HostError> {
-    let mut buffer = [0; DRVINFO];
-    put(&mut buffer, &[ETHTOOL_GDRVINFO]);
-    call("read the driver of", dev, &mut buffer)?;
-    Ok(parse_info(&buffer))
+    ask("read the driver of", dev, &[ETHTOOL_GDRVINFO], DRVINFO).map(|buffer| parse_info(&buffer))
 }
 
-fn parse_info(buffer: &[u8; DRVINFO]) -> DriverInfo {
+fn parse_info(buffer: &[u8]) -> DriverInfo {
     let part = |n: usize| text(&buffer[4 + n * STRING..4 + (n + 1) * STRING]);
     DriverInfo {
         driver: part(0),
@@ -91,12 +88,10 @@ pub fn driver_stats(dev: &str) -> Result<Vec<(String, u64)>, HostError> {
     }
     // Room for a driver that gets queues between the calls: old kernels write what they have then.
     let room = 2 * count + 4096;
-    let mut names = vec![0; 12 + room * STRING];
-    put(&mut names, &[ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32]);
-    call("read the statistics' names of", dev, &mut names)?;
-    let mut values = vec![0; 8 + room * 8];
-    put(&mut values, &[ETHTOOL_GSTATS, count as u32]);
-    call("read the statistics of", dev, &mut values)?;
+    let head = [ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32];
+    let names = ask("read the statistics' names of", dev, &head, 12 + room * STRING)?;
+    let head = [ETHTOOL_GSTATS, count as u32];
+    let values = ask("read the statistics of", dev, &head, 8 + room * 8)?;
     Ok(pair(&names, &values))
 }
 

@@ -8,7 +8,7 @@ use crate::HostError;
 use crate::ioctl::number::{
     ETHTOOL_GFEATURES, ETHTOOL_GPFLAGS, ETHTOOL_GSSET_INFO, ETHTOOL_GSTRINGS, STRING,
 };
-use crate::ioctl::{call, put, words};
+use crate::ioctl::{ask, call, put, words};
 use crate::netlink::wire::{text, word32};
 use crate::read::netlink::ethtool::{Feature, Features, PrivateFlags};
 
@@ -27,9 +27,8 @@ const BLOCK: usize = 4;
 pub fn features(dev: &str) -> Result<Features, HostError> {
     let names = string_set(dev, ETH_SS_FEATURES)?;
     let blocks = names.len().div_ceil(32);
-    let mut buffer = vec![0; (HEAD + blocks * BLOCK) * 4];
-    put(&mut buffer, &[ETHTOOL_GFEATURES, blocks as u32]);
-    call("read features of", dev, &mut buffer)?;
+    let head = [ETHTOOL_GFEATURES, blocks as u32];
+    let buffer = ask("read features of", dev, &head, (HEAD + blocks * BLOCK) * 4)?;
     Ok(parse_feature_blocks(&names, &buffer))
 }
 
@@ -75,9 +74,8 @@ fn string_set(dev: &str, set: u32) -> Result<Vec<String>, HostError> {
         return Ok(Vec::new());
     }
     // Room for a set that grows between the calls: the kernel writes what it has then.
-    let mut buffer = vec![0; 12 + (2 * count + 64) * STRING];
-    put(&mut buffer, &[ETHTOOL_GSTRINGS, set, count as u32]);
-    call("read the names of", dev, &mut buffer)?;
+    let head = [ETHTOOL_GSTRINGS, set, count as u32];
+    let buffer = ask("read the names of", dev, &head, 12 + (2 * count + 64) * STRING)?;
     let count = word32(&buffer, 2).unwrap_or_default() as usize;
     Ok(buffer[12..].chunks_exact(STRING).take(count).map(text).collect())
 }

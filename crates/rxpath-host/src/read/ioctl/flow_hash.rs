@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use crate::ioctl::number::ETHTOOL_GRXFH;
-use crate::ioctl::{RXNFC, call, put};
+use crate::ioctl::{RXNFC, ask};
 use crate::netlink::wire::{word32, word64};
 
 // The numbers are those of `TCP_V4_FLOW` and the like (linux/ethtool.h).
@@ -112,11 +112,8 @@ impl TryFrom<String> for HashFields {
 ///
 /// **Errors** `Unsupported` for drivers that don't say.
 pub fn flow_hash(dev: &str, kind: FlowKind) -> Result<HashFields, HostError> {
-    let mut buffer = [0; RXNFC];
-    put(&mut buffer, &[ETHTOOL_GRXFH, kind as u32]);
     let op = format!("read the hashed fields of {} of", kind.name());
-    call(&op, dev, &mut buffer)?;
-    parse_flow_hash(&buffer, kind)
+    parse_flow_hash(&ask(&op, dev, &[ETHTOOL_GRXFH, kind as u32], RXNFC)?, kind)
 }
 
 /// Reads an answered `struct ethtool_rxnfc`.
@@ -130,6 +127,7 @@ pub fn parse_flow_hash(buffer: &[u8], kind: FlowKind) -> Result<HashFields, Host
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ioctl::put;
 
     #[test]
     fn fields_have_the_letters_of_the_ethtool_program() {

@@ -2,7 +2,7 @@
 
 use super::link_mode::names;
 use crate::ioctl::number::{ETHTOOL_GEEE, ETHTOOL_GLINK, ETHTOOL_GLINKSETTINGS};
-use crate::ioctl::{call, put, words};
+use crate::ioctl::{ask, call, put, words};
 use crate::netlink::wire::word32;
 use crate::read::netlink::ethtool::field::Answer;
 use crate::read::netlink::ethtool::{Duplex, Eee, LinkModes, LinkState, Port};
@@ -50,10 +50,8 @@ pub fn eee(dev: &str) -> Result<Eee, HostError> {
 
 fn link_settings(dev: &str) -> Result<Vec<u8>, HostError> {
     let op = "read link modes of";
-    let mut ask = vec![0; HEAD];
-    put(&mut ask, &[ETHTOOL_GLINKSETTINGS]);
-    call(op, dev, &mut ask)?;
-    let words = (ask[MASK_WORDS] as i8).unsigned_abs();
+    let head = ask(op, dev, &[ETHTOOL_GLINKSETTINGS], HEAD)?;
+    let words = (head[MASK_WORDS] as i8).unsigned_abs();
     let mut buffer = vec![0; HEAD + 3 * 4 * usize::from(words)];
     put(&mut buffer, &[ETHTOOL_GLINKSETTINGS]);
     buffer[MASK_WORDS] = words;

@@ -3,8 +3,8 @@
 //! **Source** linux/ethtool.h `ETHTOOL_GRSSH`, `struct ethtool_rxfh`; net/ethtool/ioctl.c `ethtool_get_rxfh`.
 
 use crate::HostError;
+use crate::ioctl::ask;
 use crate::ioctl::number::ETHTOOL_GRSSH;
-use crate::ioctl::{call, put};
 use crate::netlink::wire::word32;
 use crate::read::netlink::ethtool::{Rss, function, key_fact, transformation};
 
@@ -21,19 +21,15 @@ const MOST: u32 = 1 << 20;
 pub fn rss(dev: &str) -> Result<Rss, HostError> {
     let op = "read RSS of";
     // Sizes of zero ask for the sizes.
-    let mut sizes = [0; HEAD * 4];
-    put(&mut sizes, &[ETHTOOL_GRSSH]);
-    call(op, dev, &mut sizes)?;
+    let sizes = ask(op, dev, &[ETHTOOL_GRSSH], HEAD * 4)?;
     let size = |n| word32(&sizes, n).unwrap_or_default();
     let (table, key) = (size(2), size(3));
     if table > MOST || key > MOST {
         let why = format!("{dev} claims an RSS table of {table} entries and a key of {key} bytes");
         return Err(HostError::malformed("ethtool", 0, why));
     }
-    let mut buffer = vec![0; HEAD * 4 + table as usize * 4 + key as usize];
-    put(&mut buffer, &[ETHTOOL_GRSSH, 0, table, key]);
-    call(op, dev, &mut buffer)?;
-    parse_rxfh(&buffer)
+    let bytes = HEAD * 4 + table as usize * 4 + key as usize;
+    parse_rxfh(&ask(op, dev, &[ETHTOOL_GRSSH, 0, table, key], bytes)?)
 }
 
 /// Reads an answered `struct ethtool_rxfh`.
@@ -58,6 +54,7 @@ pub fn parse_rxfh(buffer: &[u8]) -> Result<Rss, HostError> {
 mod tests {
     use super::*;
     use crate::any_bytes::takes_any_bytes;
+    use crate::ioctl::put;
 
     #[test]
     fn table_and_key_follow_the_head() {

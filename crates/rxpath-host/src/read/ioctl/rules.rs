@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use crate::ioctl::number::{ETHTOOL_GRXCLSRLCNT, ETHTOOL_GRXRINGS};
-use crate::ioctl::{RXNFC, call, put};
+use crate::ioctl::{RXNFC, ask};
 use crate::netlink::wire::{word32, word64};
 
 /// `RX_CLS_LOC_SPECIAL`: a flag in the size of the table.
@@ -33,9 +33,7 @@ pub struct FlowRules {
 ///
 /// **Errors** `Unsupported` for drivers without them.
 pub fn flow_rules(dev: &str) -> Result<FlowRules, HostError> {
-    let mut count = [0; RXNFC];
-    put(&mut count, &[ETHTOOL_GRXCLSRLCNT]);
-    call("count the flow rules of", dev, &mut count)?;
+    let count = ask("count the flow rules of", dev, &[ETHTOOL_GRXCLSRLCNT], RXNFC)?;
     Ok(FlowRules {
         rings_count: receive_queues(dev).ok().map(u64::from),
         rules_count: word32(&count, RULE_COUNT).unwrap_or_default(),
@@ -47,8 +45,6 @@ pub fn flow_rules(dev: &str) -> Result<FlowRules, HostError> {
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_rxrings`, `ETHTOOL_GRXRINGS`.
 pub fn receive_queues(dev: &str) -> Result<u32, HostError> {
-    let mut buffer = [0; RXNFC];
-    put(&mut buffer, &[ETHTOOL_GRXRINGS]);
-    call("read the number of receive queues of", dev, &mut buffer)?;
-    Ok(word32(&buffer, 2).unwrap_or_default())
+    let rings = ask("read the number of receive queues of", dev, &[ETHTOOL_GRXRINGS], RXNFC)?;
+    Ok(word32(&rings, 2).unwrap_or_default())
 }

@@ -5,7 +5,7 @@
 
 use crate::HostError;
 use crate::ioctl::number::{ETHTOOL_GRSSH, ETHTOOL_SRSSH, ETHTOOL_SRXFH};
-use crate::ioctl::{RXNFC, call, order, put};
+use crate::ioctl::{RXNFC, ask, order, put};
 use crate::read::ioctl::rss::{FUNCTION, HEAD, TRANSFORMATION};
 use crate::read::ioctl::{FlowKind, HashFields};
 
@@ -48,9 +48,7 @@ pub(crate) fn set_rss(dev: &str, request: &RssRequest) -> Result<(), HostError> 
         Some(Table::Default) => 0,
         Some(Table::Entries(entries)) => entries.len() as u32,
     };
-    let mut now = [0; RXFH];
-    put(&mut now, &[ETHTOOL_GRSSH]);
-    call("read RSS of", dev, &mut now)?;
+    let now = ask("read RSS of", dev, &[ETHTOOL_GRSSH], RXFH)?;
     let mut buffer = vec![0; RXFH];
     let key_length = request.key.as_ref().map_or(0, Vec::len) as u32;
     put(&mut buffer, &[ETHTOOL_SRSSH, 0, entries, key_length]);
