@@ -80,16 +80,6 @@ pub(crate) fn issue(
     Err(HostError::last_os(format!("{op} {dev}")))
 }
 
-/// The answer to a command that fills a structure of so many words.
-pub(crate) fn words(
-    what: &str,
-    dev: &str,
-    command: u32,
-    count: usize,
-) -> Result<Vec<u8>, HostError> {
-    ask(&format!("read {what} of"), dev, &[command], count * 4)
-}
-
 /// The answer of so many bytes to a command and the words behind it, as [`call`].
 pub(crate) fn ask(op: &str, dev: &str, head: &[u32], bytes: usize) -> Result<Vec<u8>, HostError> {
     let mut buffer = vec![0; bytes];

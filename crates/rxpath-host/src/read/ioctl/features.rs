@@ -8,7 +8,7 @@ use crate::HostError;
 use crate::ioctl::number::{
     ETHTOOL_GFEATURES, ETHTOOL_GPFLAGS, ETHTOOL_GSSET_INFO, ETHTOOL_GSTRINGS, STRING,
 };
-use crate::ioctl::{ask, call, put, words};
+use crate::ioctl::{ask, call, put};
 use crate::netlink::wire::{text, word32};
 use crate::read::netlink::ethtool::{Feature, Features, PrivateFlags};
 
@@ -36,7 +36,7 @@ pub fn features(dev: &str) -> Result<Features, HostError> {
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_value`, `ETHTOOL_GPFLAGS`. **Errors** `Unsupported` for drivers without.
 pub fn private_flags(dev: &str) -> Result<PrivateFlags, HostError> {
-    let flags = words("private flags", dev, ETHTOOL_GPFLAGS, 2)?;
+    let flags = ask("read private flags of", dev, &[ETHTOOL_GPFLAGS], 8)?;
     let flags = word32(&flags, 1).unwrap_or_default();
     let names = string_set(dev, ETH_SS_PRIV_FLAGS)?;
     let bits = names.into_iter().take(32).enumerate().filter(|(_, name)| !name.is_empty());

@@ -2,7 +2,7 @@
 
 use super::link_mode::names;
 use crate::ioctl::number::{ETHTOOL_GEEE, ETHTOOL_GLINK, ETHTOOL_GLINKSETTINGS};
-use crate::ioctl::{ask, call, put, words};
+use crate::ioctl::{ask, call, put};
 use crate::netlink::wire::word32;
 use crate::read::netlink::ethtool::field::Answer;
 use crate::read::netlink::ethtool::{Duplex, Eee, LinkModes, LinkState, Port};
@@ -35,7 +35,7 @@ pub fn link_port(dev: &str) -> Result<Port, HostError> {
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_link`.
 pub fn link_state(dev: &str) -> Result<LinkState, HostError> {
-    let answer = words("link state", dev, ETHTOOL_GLINK, 2)?;
+    let answer = ask("read link state of", dev, &[ETHTOOL_GLINK], 8)?;
     Ok(LinkState { up: word32(&answer, 1).map(|up| up != 0), ..LinkState::default() })
 }
 
@@ -45,7 +45,7 @@ pub fn link_state(dev: &str) -> Result<LinkState, HostError> {
 ///
 /// **Caveat** the old structure has room for the first 32 link modes.
 pub fn eee(dev: &str) -> Result<Eee, HostError> {
-    words(Group::Eee.name(), dev, ETHTOOL_GEEE, EEE).map(|buffer| parse_eee_words(&buffer))
+    Ok(parse_eee_words(&ask("read eee of", dev, &[ETHTOOL_GEEE], EEE * 4)?))
 }
 
 fn link_settings(dev: &str) -> Result<Vec<u8>, HostError> {

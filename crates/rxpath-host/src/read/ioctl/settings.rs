@@ -5,11 +5,11 @@
 
 use super::link::{EEE, link_modes};
 use super::{features, private_flags};
+use crate::ioctl::ask;
 use crate::ioctl::number::{
     ETHTOOL_GCHANNELS, ETHTOOL_GCOALESCE, ETHTOOL_GEEE, ETHTOOL_GFECPARAM, ETHTOOL_GPAUSEPARAM,
     ETHTOOL_GRINGPARAM,
 };
-use crate::ioctl::words;
 use crate::netlink::wire::word32;
 use crate::pairs::Pairs;
 use crate::read::netlink::ethtool::field::Answer;
@@ -43,7 +43,8 @@ fn structure(group: Group) -> Option<(u32, usize)> {
 fn answer(dev: &str, group: Group) -> Result<Answer, HostError> {
     let (command, count) = structure(group)
         .ok_or_else(|| HostError::malformed(group.name(), 0, "not a group of ethtool's ioctl"))?;
-    let buffer = words(group.name(), dev, command, count)?;
+    let op = format!("read {} of", group.name());
+    let buffer = ask(&op, dev, &[command], count * 4)?;
     Ok(Answer::of_words(group, &buffer))
 }
 
@@ -104,7 +105,7 @@ pub fn pause(dev: &str) -> Result<Pause, HostError> {
 ///
 /// **Source** net/ethtool/ioctl.c `ethtool_get_fecparam` (4.14). **Errors** `Unsupported` for drivers without it.
 pub fn fec(dev: &str) -> Result<Fec, HostError> {
-    Ok(parse_fec_words(&words("FEC", dev, ETHTOOL_GFECPARAM, 4)?))
+    Ok(parse_fec_words(&ask("read FEC of", dev, &[ETHTOOL_GFECPARAM], 16)?))
 }
 
 /// Reads an answered `struct ethtool_fecparam` (bits: linux/ethtool.h, `enum ethtool_fec_config_bits`).
