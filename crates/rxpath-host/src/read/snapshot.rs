@@ -8,13 +8,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use crate::Root;
 use crate::parse::ParseError;
 use crate::read::energy::EnergyMeter;
 use crate::read::procfs::snmp::{self, SnmpCounter};
 use crate::read::procfs::snmp6;
 use crate::read::procfs::softnet::{self, CpuLine};
 use crate::read::root::MAX_FILE_BYTES;
-use crate::{HostError, Root};
 
 /// Rows of `/proc/net/snmp` that are settings and not counters (RFC 1213 has them in one table).
 const SETTINGS: [(&str, &str); 6] = [
