@@ -79,19 +79,6 @@ impl Store {
         Ok(TuneLock { _folder: folder, _host: neighbours::lock(&self.run, patience)? })
     }
 
-    /// The right to change these settings too, which all network namespaces share, where one of them is of that kind.
-    ///
-    /// Taken after [`Store::lock`], and held with it.
-    ///
-    /// **Errors** `Kernel` with `EBUSY` that names the holder.
-    pub fn lock_shared<'a>(
-        &self,
-        targets: impl Iterator<Item = &'a Target>,
-        patience: Duration,
-    ) -> Result<Option<LabLock>, HostError> {
-        neighbours::lock_shared(&self.run, targets, patience)
-    }
-
     /// Whether somebody changes the host now and writes a journal of the folder: what is not on it yet may still come.
     pub fn is_held(&self) -> bool {
         is_held(&self.dir.join("lock"))
@@ -109,16 +96,6 @@ impl Store {
 
     /// All journals, oldest first.
     pub fn list(&self) -> Result<Vec<StoredJournal>, HostError> {
-        let ids = self.ids()?.into_iter();
-        Ok(ids.map(|id| StoredJournal { id, contents: self.contents(id) }).collect())
-    }
-
-    /// What is on a journal: nothing yet, if its file is not there.
-    pub(crate) fn contents(&self, id: u32) -> Result<Contents, HostError> {
-        Contents::read(&self.path(id))?.map_or_else(Contents::begun, Ok)
-    }
-
-    fn ids(&self) -> Result<Vec<u32>, HostError> {
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -128,7 +105,13 @@ impl Store {
         let mut ids: Vec<u32> =
             names.filter_map(|name| name.strip_suffix(".journal")?.parse().ok()).collect();
         ids.sort_unstable();
-        Ok(ids)
+        let stored = |id| StoredJournal { id, contents: self.contents(id) };
+        Ok(ids.into_iter().map(stored).collect())
+    }
+
+    /// What is on a journal: nothing yet, if its file is not there.
+    pub(crate) fn contents(&self, id: u32) -> Result<Contents, HostError> {
+        Contents::read(&self.path(id))?.map_or_else(Contents::begun, Ok)
     }
 
     /// Begins a journal of the next number, and lets go of old finished ones. The caller holds the lock.

@@ -53,20 +53,6 @@ pub(super) fn lock(run: &Path, patience: Duration) -> Result<Vec<LabLock>, HostE
     Ok(named.into_iter().chain([itself]).collect())
 }
 
-/// Takes the lock of what all network namespaces share, where one of these settings is of that kind.
-///
-/// Who may not write below `run` has the lock of its namespace alone: a process that shares no `/run` is not seen.
-pub(super) fn lock_shared<'a>(
-    run: &Path,
-    mut targets: impl Iterator<Item = &'a Target>,
-    patience: Duration,
-) -> Result<Option<LabLock>, HostError> {
-    if targets.all(is_of_namespace) {
-        return Ok(None);
-    }
-    below(&run.join("host.lock"), patience)
-}
-
 /// Takes a lock below `run`; `None` for a process that can't write there.
 fn below(file: &Path, patience: Duration) -> Result<Option<LabLock>, HostError> {
     match LabLock::take_for("tune", file, patience) {
@@ -78,6 +64,23 @@ fn below(file: &Path, patience: Duration) -> Result<Option<LabLock>, HostError> 
 }
 
 impl Store {
+    /// The right to change these settings too, which all network namespaces share, where one of them is of that kind.
+    ///
+    /// Taken after [`Store::lock`], and held with it. Who may not write below `run` has the lock of its namespace
+    /// alone: a process that shares no `/run` is not seen.
+    ///
+    /// **Errors** `Kernel` with `EBUSY` that names the holder.
+    pub fn lock_shared<'a>(
+        &self,
+        mut targets: impl Iterator<Item = &'a Target>,
+        patience: Duration,
+    ) -> Result<Option<LabLock>, HostError> {
+        if targets.all(is_of_namespace) {
+            return Ok(None);
+        }
+        below(&self.run.join("host.lock"), patience)
+    }
+
     /// Makes this directory known to the others, and lets go of those that are gone.
     ///
     /// Best effort where `run` can't be written: the lock holds there too.
@@ -222,9 +225,10 @@ mod tests {
     #[test]
     fn what_namespaces_share_is_changed_by_one_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path()).with_run_dir(dir.path());
         let take = |names: &[&str]| {
             let targets: Vec<Target> = names.iter().map(|name| target(name)).collect();
-            lock_shared(dir.path(), targets.iter(), Duration::ZERO)
+            store.lock_shared(targets.iter(), Duration::ZERO)
         };
         assert!(take(&[RMEM, "eth0/rings"]).unwrap().is_none(), "each namespace has its own");
         let held = take(&[RMEM, "irq/9"]).unwrap();
