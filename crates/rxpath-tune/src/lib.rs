@@ -29,7 +29,6 @@ pub mod status;
 pub mod store;
 pub mod suppress;
 pub mod switch;
-mod texts;
 pub mod unjudged;
 pub mod verify;
 pub mod watch;

@@ -1,17 +1,21 @@
 //! A file of rules: the texts are data (`rules/AREA/NAME.toml`), the checks are code (`NAME.rs`).
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use rxpath_texts::PackedTexts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::rule::{Check, Rule, RuleKind};
-use crate::texts::text;
+
+/// The rules and tables that are part of the program: each `src/NAME.toml`.
+pub(crate) static TEXTS: LazyLock<PackedTexts> = rxpath_texts::texts_of_build!();
 
 /// A table that is part of the program: what `src/NAME.toml` says.
 #[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
 pub(crate) fn table<T: DeserializeOwned>(name: &str) -> T {
-    toml::from_str(text(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
+    toml::from_str(TEXTS.text(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
 /// The check of each rule of a file, by its id.

@@ -13,8 +13,7 @@ mod surroundings;
 use std::sync::LazyLock;
 
 use crate::rule::Rule;
-use crate::rule_file::{Checks, rules_of};
-use crate::texts::text;
+use crate::rule_file::{Checks, TEXTS, rules_of};
 
 /// The files of rules: the name of each `AREA/NAME.toml`, and the checks of `AREA/NAME.rs`.
 macro_rules! files {
@@ -89,7 +88,7 @@ static ALL: LazyLock<Vec<Rule>> = LazyLock::new(read);
 #[expect(clippy::panic, reason = "the files are part of the program; the tests read them all")]
 fn read() -> Vec<Rule> {
     let rules = |&(name, checks): &(&str, Checks)| {
-        rules_of(text(name), checks).unwrap_or_else(|why| panic!("rules: {why}"))
+        rules_of(TEXTS.text(name), checks).unwrap_or_else(|why| panic!("rules: {why}"))
     };
     FILES.iter().flat_map(rules).collect()
 }
@@ -166,7 +165,7 @@ mod tests {
         };
         let files: Vec<_> = sources().into_iter().filter(has_rules).collect();
         for (path, text) in &files {
-            let readers = FILES.iter().filter(|(name, _)| super::text(name) == text).count();
+            let readers = FILES.iter().filter(|(name, _)| TEXTS.text(name) == text).count();
             assert_eq!(readers, 1, "{}", path.display());
         }
         assert_eq!(files.len(), FILES.len());

@@ -78,8 +78,8 @@ pub(super) fn drafts(plan: &Plan, matching: &Matching) -> (Vec<Draft>, Vec<LeftO
 #[cfg(test)]
 mod tests {
     use super::KEYS;
+    use crate::rule_file::TEXTS;
     use crate::rules;
-    use crate::texts::text;
 
     /// A key that a rule tells people to write is one that a plan writes and a check reads.
     #[test]
@@ -93,7 +93,7 @@ mod tests {
     }
     #[test]
     fn each_row_names_a_group() {
-        let rows = text("persist/link").lines().filter(|line| line.starts_with("    ["));
+        let rows = TEXTS.text("persist/link").lines().filter(|line| line.starts_with("    ["));
         assert_eq!(KEYS.len(), rows.count());
     }
 }
