@@ -2,23 +2,21 @@
 
 use rand::seq::SliceRandom;
 use rxpath_core::SortFew;
-use rxpath_stats::Looks;
-use rxpath_stats::paired::{EffectEstimate, Paired};
+use rxpath_stats::paired::Paired;
 use rxpath_stats::student::two_sided;
+use rxpath_stats::{ConfidenceInterval, Looks};
 
 use super::candidate::Candidate;
 use super::keeping::Unmade;
 use super::level::level;
 use super::measure::{Broke, Phase};
-use super::pairs::{Ask, Shown, estimate};
+use super::pairs::{Ask, FEWEST_PAIRS, Shown, estimate};
 use super::report::{AutoOutcome, AutoResult, Dropped, Gain, GuardShown, Kept, Ratio, Why};
 use super::searching::{Searching, State};
 use super::tally::Effect;
 
 /// Pairs of the confirmation, at most.
 pub const MOST_PAIRS: usize = 60;
-/// Pairs without which nothing is confirmed.
-const FEWEST_PAIRS: usize = 5;
 /// Pairs of a candidate that disturbs, at most, and how many such candidates are tried.
 const SLOW_PAIRS: usize = 12;
 const MOST_SLOW: usize = 3;
@@ -257,8 +255,9 @@ impl Searching<'_> {
     }
 
     fn ratio(&self, effect: Effect) -> Ratio {
-        let half = effect.half(level(self.blocks.1, 0.05));
-        Ratio::of(effect.value, (effect.value - half, effect.value + half), self.plan.sign)
+        let (value, half) = (effect.value, effect.half(level(self.blocks.1, 0.05)));
+        let interval = ConfidenceInterval { low: value - half, high: value + half };
+        Ratio::of(value, interval, self.plan.sign)
     }
 
     fn kept(&self, at: usize, candidate: &Candidate) -> Option<Kept> {
@@ -268,7 +267,7 @@ impl Searching<'_> {
             State::Open | State::Out(_) => return None,
         };
         let own = self.contributed.iter().find(|(other, _)| *other == at);
-        let own = own.map(|(_, estimate)| of(estimate, self.plan.sign));
+        let own = own.map(|(_, it)| Ratio::of(it.value, it.interval, self.plan.sign));
         let alone = || Some(self.gain().filter(|_| self.on().len() == 1)?.ratio);
         Some(Kept {
             name: candidate.name.clone(),
@@ -325,7 +324,8 @@ impl Searching<'_> {
 
     fn gain(&self) -> Option<Gain> {
         let (ask, pairs) = self.confirmed.as_ref()?;
-        let ratio = of(&pairs.gain(*ask)?, self.plan.sign);
+        let gain = pairs.gain(*ask)?;
+        let ratio = Ratio::of(gain.value, gain.interval, self.plan.sign);
         Some(Gain { ratio, pairs_count: pairs.objective.len() })
     }
 
@@ -337,15 +337,11 @@ impl Searching<'_> {
             GuardShown {
                 guard: guard.text.clone(),
                 metric: guard.metric.clone(),
-                ratio: found.map(|estimate| of(&estimate, sign)),
+                ratio: found.map(|it| Ratio::of(it.value, it.interval, sign)),
                 holds: found.is_some_and(|it| it.interval.high <= self.margins[at]),
                 broken: found.is_some_and(|it| it.interval.low > self.margins[at]),
             }
         };
         self.plan.guards.iter().enumerate().map(one).collect()
     }
-}
-
-fn of(estimate: &EffectEstimate, sign: f64) -> Ratio {
-    Ratio::of(estimate.value, (estimate.interval.low, estimate.interval.high), sign)
 }

@@ -6,6 +6,8 @@ use rxpath_stats::student::{normal_cdf, two_sided};
 
 use super::measure::{Broke, Phase};
 
+/// Pairs without which nothing is confirmed.
+pub(super) const FEWEST_PAIRS: usize = 5;
 /// Pairs before which nothing is called hopeless.
 const HOPE_FROM: usize = 6;
 /// Pairs go on while a decision is at least this likely.

@@ -8,7 +8,7 @@ use rxpath_core::SortFew;
 
 use super::keeping::Unmade;
 use super::measure::Phase;
-use super::pairs::{Ask, Pairs, Shown};
+use super::pairs::{Ask, FEWEST_PAIRS, Pairs, Shown};
 use super::report::Why;
 use super::search::LEAST_GAIN;
 use super::searching::{Searching, State};
@@ -17,7 +17,6 @@ use super::tally::Effect;
 /// Candidates that are tried, at most, and pairs of each.
 const MOST: usize = 3;
 const MOST_PAIRS: usize = 12;
-const FEWEST_PAIRS: usize = 5;
 /// The error that all of them share, two-sided.
 const ERROR: f64 = 0.02;
 /// Trials that the confirmation needs after them, where nothing else is proven.

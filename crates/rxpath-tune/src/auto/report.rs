@@ -36,8 +36,8 @@ pub struct Ratio {
 
 impl Ratio {
     /// From an effect on the logarithmic scale; `sign` is -1 where the scale counts less of the metric as more.
-    pub fn of(value: f64, (low, high): (f64, f64), sign: f64) -> Self {
-        let ends = [(sign * low).exp(), (sign * high).exp()];
+    pub fn of(value: f64, interval: ConfidenceInterval, sign: f64) -> Self {
+        let ends = [interval.low, interval.high].map(|end| (sign * end).exp());
         let interval = ConfidenceInterval { low: ends[0].min(ends[1]), high: ends[0].max(ends[1]) };
         Self { ratio: (sign * value).exp(), interval }
     }

@@ -9,6 +9,7 @@ use super::candidate::Candidate;
 use super::keeping::{Keeping, Unmade};
 use super::level::level;
 use super::measure::{Measure, Phase};
+use super::pairs::FEWEST_PAIRS;
 use super::report::{AutoOutcome, AutoResult, Why};
 use super::searching::{Plan, Searching, State};
 use super::tally::Tally;
@@ -18,8 +19,6 @@ use super::values;
 const START_TRIALS: usize = 3;
 /// Share of the budget that arrays leave to the confirmation.
 const RESERVE: f64 = 0.2;
-/// Pairs without which nothing is confirmed.
-const FEWEST_PAIRS: usize = 5;
 /// With less of the events of the start's worst trial, alone, a candidate is harmful.
 const LEAST_ALONE: f64 = 0.85;
 /// A gain up to this is none: a candidate that probably has no more is dropped.
