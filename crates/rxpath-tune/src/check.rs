@@ -86,6 +86,23 @@ impl Report {
         let unseen = self.unseen.iter().map(|note| note.id.as_str());
         UnjudgedCounts::of(&self.unjudged, unseen, &answered)
     }
+
+    fn add(&mut self, ask: &Ask<'_>, rule: &Rule, device: Option<&str>, said: Checked) {
+        let place = |text| note(rule, device, text);
+        match said {
+            Ok(Answer::Found(found)) => {
+                // `check` has asked the rule only because it has a weight.
+                let Some(weight) = rule.weight.of(ask.goal) else { return };
+                self.findings.push(finding(rule, device, (ask.goal, weight), *found));
+            }
+            Ok(Answer::Fine(text)) => self.fine.push(place(text)),
+            Ok(Answer::Silent(text)) => self.silent.push(place(text)),
+            Err(Gap::Absent(text)) => self.unjudged.push(Unjudged::new(rule.id, device, text)),
+            Ok(Answer::Recorded(text)) => self.records.push(place(text)),
+            Ok(Answer::Caution(text)) => self.cautions.push(place(text)),
+            Err(Gap::Denied(needs)) => self.unseen.push(place(format!("needs {needs}"))),
+        }
+    }
 }
 
 /// Asks every rule.
@@ -159,25 +176,6 @@ fn not_for(rule: &Rule, goal: Option<Goal>) -> String {
 
 fn note(rule: &Rule, device: Option<&str>, text: String) -> Note {
     Note { id: rule.id.into(), device: device.map(str::to_owned), text }
-}
-
-impl Report {
-    fn add(&mut self, ask: &Ask<'_>, rule: &Rule, device: Option<&str>, said: Checked) {
-        let place = |text| note(rule, device, text);
-        match said {
-            Ok(Answer::Found(found)) => {
-                // `check` has asked the rule only because it has a weight.
-                let Some(weight) = rule.weight.of(ask.goal) else { return };
-                self.findings.push(finding(rule, device, (ask.goal, weight), *found));
-            }
-            Ok(Answer::Fine(text)) => self.fine.push(place(text)),
-            Ok(Answer::Silent(text)) => self.silent.push(place(text)),
-            Err(Gap::Absent(text)) => self.unjudged.push(Unjudged::new(rule.id, device, text)),
-            Ok(Answer::Recorded(text)) => self.records.push(place(text)),
-            Ok(Answer::Caution(text)) => self.cautions.push(place(text)),
-            Err(Gap::Denied(needs)) => self.unseen.push(place(format!("needs {needs}"))),
-        }
-    }
 }
 
 fn finding(

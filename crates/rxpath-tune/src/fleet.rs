@@ -129,11 +129,6 @@ impl Fleet {
         self.bad.extend(other.bad);
     }
 
-    /// Number of reports.
-    pub fn len(&self) -> usize {
-        self.hosts.len()
-    }
-
     /// Whether there is no report.
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty()

@@ -84,6 +84,19 @@ fn merge(target: &mut Json, patch: Json) {
 }
 
 impl Device {
+    /// A setting of a group as it is, in the words of the setting, and its largest value; `None` where that is not known.
+    pub(crate) fn setting(&self, group: Group, part: &str) -> Option<(String, Option<u64>)> {
+        let (answer, field, inner) = place(group, part)?;
+        let answers = json!(self.nic);
+        let whole = &answers[answer]["value"][field];
+        let text = match inner.map_or(whole, |inner| &whole[inner]) {
+            Json::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
+            Json::Number(number) => number.to_string(),
+            _ => return None,
+        };
+        Some((text, whole["max"].as_u64()))
+    }
+
     fn move_irq(&mut self, number: Option<u32>, cpus: &CpuList) {
         let goes = || Fact::ok(cpus.clone());
         if let Fact::Ok { value } = &mut self.irqs {
@@ -238,19 +251,4 @@ fn place(group: Group, part: &str) -> Option<(&'static str, String, Option<&'sta
         _ => field,
     };
     Some((answer, field, inner))
-}
-
-impl Device {
-    /// A setting of a group as it is, in the words of the setting, and its largest value; `None` where that is not known.
-    pub(crate) fn setting(&self, group: Group, part: &str) -> Option<(String, Option<u64>)> {
-        let (answer, field, inner) = place(group, part)?;
-        let answers = json!(self.nic);
-        let whole = &answers[answer]["value"][field];
-        let text = match inner.map_or(whole, |inner| &whole[inner]) {
-            Json::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
-            Json::Number(number) => number.to_string(),
-            _ => return None,
-        };
-        Some((text, whole["max"].as_u64()))
-    }
 }

@@ -53,19 +53,14 @@ impl ChangeRequest {
         let (name, value) =
             text.split_once('=').ok_or_else(|| format!("`{text}`: expected KNOB=VALUE"))?;
         let knob: Knob = name.parse().map_err(|e| format!("{e}"))?;
-        let request = Self { knob, value: value.trim().into(), because: ASKED_FOR.into() };
-        if request.knob.target.has_parts() && request.knob.part.is_none() {
+        let value = value.trim();
+        if knob.target.has_parts() && knob.part.is_none() {
             return Err(format!("`{name}` is a group: name one of its values, {name}/NAME=VALUE"));
         }
-        limits::may_change(&request.knob.target).map_err(|why| format!("{name}: {why}"))?;
-        limits::well_formed(&request.knob.target, &request.text())
+        limits::may_change(&knob.target)
+            .and_then(|()| limits::well_formed(&knob.target, &knob.text(value)))
             .map_err(|why| format!("{name}: {why}"))?;
-        Ok(request)
-    }
-
-    /// The value as its target takes it.
-    fn text(&self) -> String {
-        self.knob.text(&self.value)
+        Ok(Self { knob, value: value.into(), because: ASKED_FOR.into() })
     }
 }
 
@@ -96,7 +91,7 @@ pub fn make<S: Setter>(
 
 /// Adds one request.
 fn add<S: Setter>(setter: &mut S, request: &ChangeRequest, plan: &mut Plan) -> Result<(), NoStep> {
-    let (target, new) = (&request.knob.target, request.text());
+    let (target, new) = (&request.knob.target, request.knob.text(&request.value));
     limits::may_change(target)?;
     limits::well_formed(target, &new)?;
     let whole = setter.read(target).map_err(|error| unavailable(&error))?;
