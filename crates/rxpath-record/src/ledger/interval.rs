@@ -10,15 +10,11 @@
 //!
 //! What is shown of places beyond their lower bounds makes the sum close by itself. So the remainder is then no number.
 
-use rxpath_core::number::{grouped, signed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::input::{LedgerInput, Link};
-use super::term::Term;
-use super::units::Units;
-use super::view::View;
-use super::{Drop, Ledger, Place, arriving, foreign};
+use super::prelude::*;
+use super::{Drop, Ledger, arriving, foreign};
 
 /// The least and the most that a number of packets can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

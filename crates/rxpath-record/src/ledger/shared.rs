@@ -7,16 +7,9 @@
 //! A packet that the ring or the backlog lost is in no protocol's counter. Others are taken to have lost no more there than
 //! they received, or where the loss is a multiple of what passed, the same multiple of that.
 
-use rxpath_core::PathSide;
-use rxpath_core::number::signed;
-
-use super::Place;
 use super::foreign::{foreign_datagrams_out, foreign_out, foreign_received, narrow};
-use super::input::Link;
-use super::term::Term;
+use super::prelude::*;
 use super::udp;
-use super::units::{Unit, Units};
-use super::view::View;
 
 /// Makes intervals of the losses in counters that other traffic may have moved.
 pub(super) fn bound(view: View<'_>, units: &Units, terms: &mut [Term]) {
@@ -62,22 +55,21 @@ pub(super) fn bound(view: View<'_>, units: &Units, terms: &mut [Term]) {
 
 /// Frames of others that the receiver's ring lost, at most.
 pub(super) fn others_in_ring(view: View<'_>, units: &Units) -> i64 {
-    if !view.is_shared() {
-        return 0;
-    }
     let device = view.input.path.rx_device.as_deref().unwrap_or_default();
     let (_, lost) = view.moved.ring(PathSide::Rx, device, &view.input.path.ring);
-    let others = foreign_received(view, units) * times(lost, view.rx_link("rx.packets"));
-    others.clamp(0, lost.max(0))
+    others_among(view, units, lost, view.rx_link("rx.packets"))
 }
 
 /// Packets of others that the receiver's backlog dropped, at most.
 pub(super) fn others_in_backlog(view: View<'_>, units: &Units) -> i64 {
+    let (_, lost) = view.backlog();
+    others_among(view, units, lost, view.ip(PathSide::Rx, "InReceives"))
+}
+
+fn others_among(view: View<'_>, units: &Units, lost: i64, passed: i64) -> i64 {
     if !view.is_shared() {
         return 0;
     }
-    let (_, lost) = view.backlog();
-    let passed = view.ip(PathSide::Rx, "InReceives");
     let others = foreign_received(view, units) * times(lost, passed);
     others.clamp(0, lost.max(0))
 }
