@@ -11,7 +11,7 @@ use super::run::{Ways, conclusion, conduct, without_root};
 use super::scenario::resolved;
 use crate::exit::Outcome;
 use crate::output::bars::Bars;
-use crate::output::color::{Paint, Stream, paint};
+use crate::output::color::bold;
 use crate::output::{experiment, line, text};
 
 /// The bundled scenario behind it.
@@ -28,7 +28,7 @@ impl DemoCommand {
     /// Runs the tutorial.
     pub fn run(self) -> Outcome {
         let scenario = resolved(SCENARIO, &[])?;
-        line(&heading("The question"))?;
+        line(&bold("The question"))?;
         line(&scenario.question)?;
         line(
             "A lab of two network namespaces is built on this machine, a sender in one and a receiver in the other.\n",
@@ -43,20 +43,20 @@ impl DemoCommand {
         let ended = conduct(&scenario, &self.lab.out, ways, &mut Bars::new())?;
         let manifest = &ended.manifest;
         if let Some(busy) = ended.disturbed() {
-            line(&heading("Before you trust it"))?;
+            line(&bold("Before you trust it"))?;
             line(&format!("{busy}"))?;
             line(&format!("{PLANTED}; other load on the machine can cause another limit.\n"))?;
         }
         for (title, index) in [("What limits it", 0), ("After the fix", 1)] {
             if let Some(variant) = manifest.variants.get(index) {
-                line(&heading(title))?;
+                line(&bold(title))?;
                 text(&told(variant, manifest))?;
                 if index == 0 {
                     text(&not_planted(variant))?;
                 }
             }
         }
-        line(&heading("What the fix gained"))?;
+        line(&bold("What the fix gained"))?;
         text(&gain(manifest))?;
         text(&experiment::accounted(manifest))?;
         let report = write_report(&ended.directory)?;
@@ -80,10 +80,6 @@ fn not_planted(variant: &VariantSummary) -> String {
         ),
         None => format!("{PLANTED}. No verdict was reached.\n\n"),
     }
-}
-
-fn heading(title: &str) -> String {
-    paint(Paint::Bold, Stream::Out, title)
 }
 
 fn told(variant: &VariantSummary, manifest: &Manifest) -> String {

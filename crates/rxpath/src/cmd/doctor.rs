@@ -6,7 +6,7 @@ use rxpath_host::Root;
 
 use crate::cmd::on_host::OnHost;
 use crate::cmd::prelude::*;
-use crate::output::color::{Paint, Stream, paint};
+use crate::output::color::{Paint, Stream, bold, paint};
 
 /// `rxpath doctor`
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ fn told(diagnosis: &Diagnosis) -> String {
     for finding in &diagnosis.findings {
         if finding.area != area {
             area = &finding.area;
-            out += &format!("{}\n", paint(Paint::Bold, Stream::Out, area));
+            out += &format!("{}\n", bold(area));
         }
         let state = output::known(&finding.state, String::clone);
         out += &format!("  {}  {:<28} {state}\n", mark(&finding.state), finding.what);
@@ -48,7 +48,7 @@ fn told(diagnosis: &Diagnosis) -> String {
             out += &format!("      without it: {}\n", finding.without_it);
         }
     }
-    out += &format!("{}\n", paint(Paint::Bold, Stream::Out, "probes"));
+    out += &format!("{}\n", bold("probes"));
     for probe in &diagnosis.probes {
         let name = format!("{} (rxpath {})", probe.probe, probe.used_by);
         let mark = mark(&probe.programs);

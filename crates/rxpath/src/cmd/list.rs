@@ -3,7 +3,7 @@
 use rxpath_lab::scenario::{self, ScenarioFile, Title};
 
 use crate::cmd::prelude::*;
-use crate::output::color::{Paint, Stream, paint};
+use crate::output::color::bold;
 use crate::output::table::hanging;
 
 /// `rxpath list`
@@ -104,8 +104,4 @@ fn keys() -> Vec<Key> {
 fn keys_as_text() -> String {
     let text = |key: Key| format!("{}\n    {}; {}\n", bold(&key.key), key.meaning, key.takes);
     keys().into_iter().map(text).collect()
-}
-
-fn bold(text: &str) -> String {
-    paint(Paint::Bold, Stream::Out, text)
 }

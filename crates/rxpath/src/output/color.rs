@@ -78,6 +78,11 @@ pub fn paint(paint: Paint, stream: Stream, text: &str) -> String {
     if is_on(stream) { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
 }
 
+/// A heading or important text of standard output.
+pub fn bold(text: &str) -> String {
+    paint(Paint::Bold, Stream::Out, text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

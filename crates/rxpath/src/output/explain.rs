@@ -8,7 +8,7 @@ use serde::Serialize;
 pub mod topic;
 
 use self::topic::{Topic, TopicKind};
-use super::color::{Paint, Stream, paint};
+use super::color::bold;
 use super::table::hanging;
 use super::width;
 
@@ -53,14 +53,14 @@ pub fn page(topic: &Topic) -> String {
     if let Some(rule) = topic.rule {
         return page_of_rule(rule);
     }
-    let name = paint(Paint::Bold, Stream::Out, &topic.name);
+    let name = bold(&topic.name);
     let mut out = format!("{name}: {}\n", topic.kind.word());
     if !topic.also.is_empty() {
         out += &wrapped(&format!("also: {}", topic.also.join(", ")));
     }
     out.push('\n');
     for part in &topic.parts {
-        let heading = paint(Paint::Bold, Stream::Out, part.heading);
+        let heading = bold(part.heading);
         out += &format!("{heading}\n{}\n", wrapped(&part.text));
     }
     out
@@ -76,7 +76,7 @@ pub fn hits(hits: &[&Topic], most: usize, under_a_page: bool) -> String {
     let kind = shown.iter().map(|topic| topic.kind.word().len()).max().unwrap_or(0);
     let mut out = String::new();
     if under_a_page {
-        out += &format!("{}\n", paint(Paint::Bold, Stream::Out, "See also (rxpath explain NAME)"));
+        out += &format!("{}\n", bold("See also (rxpath explain NAME)"));
     }
     for topic in shown {
         let line = format!("{:name$}  {:kind$}  {}", topic.name, topic.kind.word(), topic.what);
@@ -125,12 +125,12 @@ fn page_of_rule(rule: &Rule) -> String {
         ("Verify", rule.verify.into()),
         ("Since", rule.since.into()),
     ];
-    let id = paint(Paint::Bold, Stream::Out, rule.id);
+    let id = bold(rule.id);
     let mut out = format!("{id}: {}\n\n", rule.what);
     for (title, body) in parts {
-        out += &format!("{}\n{}\n", paint(Paint::Bold, Stream::Out, title), wrapped(&body));
+        out += &format!("{}\n{}\n", bold(title), wrapped(&body));
     }
-    out += &format!("{}\n", paint(Paint::Bold, Stream::Out, "Sources"));
+    out += &format!("{}\n", bold("Sources"));
     out.extend(rule.sources.iter().map(|source| format!("  {source}\n")));
     out
 }
@@ -146,7 +146,7 @@ pub fn list(chosen: &[&Topic], topics: &[Topic]) -> String {
         if of_area.is_empty() {
             continue;
         }
-        out += &format!("{}\n", paint(Paint::Bold, Stream::Out, area.title()));
+        out += &format!("{}\n", bold(area.title()));
         for rule in of_area {
             let what = hanging("", names + 4, rule.what, width());
             out += &format!("  {:names$}  {}", rule.id, what.trim_start());

@@ -8,7 +8,7 @@ use rxpath_tune::plan::expected::Expected;
 use rxpath_tune::plan::{Plan, PlanStep};
 use rxpath_tune::ranges::{ranges, values};
 
-use crate::output::color::{Paint, Stream, paint};
+use crate::output::color::{Paint, Stream, bold, paint};
 
 /// One line of an undone change, and one more for each setting that another program had changed or that could not be restored.
 pub fn undo_lines(shown: &ShownUndo, is_rehearsal: bool) -> Vec<String> {
@@ -105,7 +105,7 @@ pub fn plan_lines(plan: &Plan, expected: &[Expected]) -> Vec<String> {
             1 => format!("{:>3}.", range.first + 1),
             count => format!("{:>3}. to {}.", range.first + 1, range.first + count),
         };
-        let set = paint(Paint::Bold, Stream::Out, &range.name);
+        let set = bold(&range.name);
         lines.push(format!("{number} {set}: {} -> {}", of(|step| &step.old), of(|step| &step.new)));
         lines.push(format!("     because: {}", steps[0].because.join(", ")));
         for effect in &steps[0].effects {

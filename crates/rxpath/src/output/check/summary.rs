@@ -5,7 +5,7 @@ use rxpath_tune::fleet::{CommonFinding, Driver, HostGroup, OddHost, Summary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::output::color::{Paint, Stream, paint};
+use crate::output::color::bold;
 
 /// Most entries of each list; the rest is only counted.
 const FINDINGS: usize = 10;
@@ -65,7 +65,7 @@ fn findings(summary: &Summary, shown: usize) -> String {
     let Some(widest) = summary.findings.iter().take(shown).map(|one| one.id.len()).max() else {
         return String::new();
     };
-    let title = paint(Paint::Bold, Stream::Out, "Findings by hosts");
+    let title = bold("Findings by hosts");
     let mut out = format!("{title}\n");
     let line = |one: &CommonFinding| {
         let share = one.hosts_count as f64 / summary.hosts_count.max(1) as f64 * 100.0;
@@ -103,7 +103,7 @@ fn group(group: &HostGroup, all: bool) -> String {
             format!("{hosts} hosts, {odd} differ from the others")
         }
     };
-    let mut out = format!("{}: {odd}\n", paint(Paint::Bold, Stream::Out, &name));
+    let mut out = format!("{}: {odd}\n", bold(&name));
     let shown = if all { usize::MAX } else { ODD };
     let odd = group.odd_hosts.iter().take(shown);
     out.extend(odd.map(|odd| odd_host(odd, group.hosts_count, all)));

@@ -4,7 +4,7 @@ use rxpath_tune::check::Note;
 use rxpath_tune::{Finding, Goal, Report, Severity};
 
 use super::among;
-use crate::output::color::{Paint, Stream, paint};
+use crate::output::color::{Paint, Stream, bold, paint};
 use crate::output::table::{hanging, sentences};
 use crate::output::width;
 
@@ -51,7 +51,7 @@ fn one(finding: &Finding) -> String {
         Severity::Info => Paint::Dim,
     };
     let head = paint(colour, Stream::Out, finding.severity.as_str());
-    let name = paint(Paint::Bold, Stream::Out, &finding.id);
+    let name = bold(&finding.id);
     let device = finding.device.as_ref().map_or_else(String::new, |dev| format!(" ({dev})"));
     let mut text = format!("{head} {name}{device}\n");
     let mut field = |name: &str, value: &str, width| {
@@ -85,7 +85,7 @@ fn section(title: &str, lines: impl Iterator<Item = String>) -> String {
     if lines.is_empty() {
         return lines;
     }
-    format!("{}\n{}\n", paint(Paint::Bold, Stream::Out, title), sentences(&lines))
+    format!("{}\n{}\n", bold(title), sentences(&lines))
 }
 
 fn last_line(report: &Report, goal: Option<Goal>, all: bool) -> String {
