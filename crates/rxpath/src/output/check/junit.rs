@@ -24,28 +24,25 @@ struct Case<'a> {
 
 /// The whole report; a finding at or above `limit` fails its case, and one below `limit` skips it.
 pub fn render(report: &Report, limit: Severity) -> String {
-    let suites = suites(report, limit);
-    let count = |cases: &[Case<'_>]| {
-        let failed = cases.iter().filter(|case| matches!(case.verdict, Verdict::Failed(_))).count();
-        let skipped =
-            cases.iter().filter(|case| matches!(case.verdict, Verdict::Skipped(_))).count();
-        (cases.len(), failed, skipped)
-    };
-    let total: usize = suites.values().map(Vec::len).sum();
-    let failed: usize = suites.values().map(|cases| count(cases).1).sum();
-    let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"rxpath check\" tests=\"{total}\" failures=\"{failed}\" errors=\"0\">\n"
-    );
-    for (area, cases) in &suites {
-        let (tests, failures, skipped) = count(cases);
+    let (mut total, mut failed, mut out) = (0, 0, String::new());
+    for (area, cases) in suites(report, limit) {
+        let count = |is: fn(&Verdict<'_>) -> bool| {
+            cases.iter().filter(|case| is(&case.verdict)).count()
+        };
+        let tests = cases.len();
+        let failures = count(|verdict| matches!(verdict, Verdict::Failed(_)));
+        let skipped = count(|verdict| matches!(verdict, Verdict::Skipped(_)));
+        (total, failed) = (total + tests, failed + failures);
         out += &format!(
             "  <testsuite name=\"{}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">\n",
             escaped(area.title())
         );
-        out.extend(cases.iter().map(|case| one(case, *area)));
+        out.extend(cases.iter().map(|case| one(case, area)));
         out += "  </testsuite>\n";
     }
-    out + "</testsuites>\n"
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"rxpath check\" tests=\"{total}\" failures=\"{failed}\" errors=\"0\">\n{out}</testsuites>\n"
+    )
 }
 
 fn suites(report: &Report, limit: Severity) -> BTreeMap<Area, Vec<Case<'_>>> {
