@@ -352,22 +352,17 @@ impl<'a, W: Shown> Conductor<'a, W> {
                 Self::line(&StreamLine::Warning(warning.clone()))?;
             }
             if self.args.control {
-                Self::histograms(finished)?;
+                // A parent merges trials, and quantiles cannot be merged: it gets the times themselves.
+                for (name, histogram) in &finished.histograms {
+                    let (name, v2) = ((*name).to_owned(), histogram.to_v2()?);
+                    Self::line(&StreamLine::Histogram { name, hdr_v2_base64: BASE64.encode(v2) })?;
+                }
             }
             return Self::line(&StreamLine::Result(&finished.result));
         }
         let (settings, warnings) = (self.workload.settings(), finished.warnings.clone());
         let answer = Envelope::new(W::NAME, settings, &finished.result, warnings);
         output::answer(self.args.format.is_json(), &answer, |it| self.workload.result_text(it))
-    }
-
-    /// A parent merges trials, and quantiles cannot be merged: a parent gets the times themselves.
-    fn histograms(finished: &Done<W>) -> anyhow::Result<()> {
-        for (name, histogram) in &finished.histograms {
-            let (name, v2) = ((*name).to_owned(), histogram.to_v2()?);
-            Self::line(&StreamLine::Histogram { name, hdr_v2_base64: BASE64.encode(v2) })?;
-        }
-        Ok(())
     }
 
     /// The result is printed; the sockets stay open until the parent has read its counters.

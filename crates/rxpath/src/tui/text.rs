@@ -39,15 +39,14 @@ pub fn text(frame: &WatchFrame, settings: &WatchSettings, rows: usize) -> String
         }
     }
     for latency in &frame.latency {
-        let upper = |ns: u64| Nanos(ns).to_string();
         let line = match latency.count {
             0 => format!("latency {}: no packet passed in this window\n", latency.stage),
             count => format!(
                 "latency {}: {} measured, p50 up to {}, p99 up to {}\n",
                 latency.stage,
                 grouped(count),
-                upper(latency.p50_ns),
-                upper(latency.p99_ns)
+                Nanos(latency.p50_ns),
+                Nanos(latency.p99_ns)
             ),
         };
         out += &sentences(&line);

@@ -76,7 +76,9 @@ impl CalibrateCommand {
                 Failure::new(Exit::Inconclusive, anyhow::anyhow!("no calibration: {why}"))
                     .hint("stop other load and calibrate again; nothing was written")
             })?;
-        write(&self.out, &calibration)?;
+        let text = serde_json::to_string_pretty(&calibration)? + "\n";
+        std::fs::write(&self.out, text)
+            .or_usage(|| format!("{}: cannot write", self.out.display()))?;
         let caveat = |text: &String| Warning::new("calibration", text.clone());
         let warnings = calibration.caveats.iter().map(caveat).collect();
         let (out, run) = (self.out.display().to_string(), ended.directory.display().to_string());
@@ -100,13 +102,6 @@ fn writable(path: &Path) -> Result<(), Failure> {
         let _ = std::fs::remove_file(path);
     }
     Ok(())
-}
-
-fn write(path: &Path, calibration: &Calibration) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(calibration)? + "\n";
-    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    made.and_then(|()| std::fs::write(path, text))
-        .or_usage(|| format!("{}: cannot write", path.display()))
 }
 
 fn table(calibration: &Calibration) -> String {

@@ -23,10 +23,11 @@ impl EvalCommand {
     /// Runs it.
     pub fn run(self) -> Outcome {
         let text = read(&self.file).map_err(Failure::usage_of)?;
-        let evaluated = evaluate(&text)
-            .with_context(|| self.file.display().to_string())
-            .map_err(Failure::usage_of)?;
-        let warnings = warnings(&evaluated);
+        let evaluated = evaluate(&text).or_usage(|| self.file.display().to_string())?;
+        let told = |(id, problem): (&str, &rxpath_model::inputs::Problem)| {
+            Warning::new("model-case", format!("case `{id}`: {}", problem.text))
+        };
+        let warnings: Vec<Warning> = evaluated.problems().map(told).collect();
         let exit = if warnings.is_empty() { Exit::Done } else { Exit::Partial };
         let settings = json!({ "file": self.file.display().to_string() });
         let answer = Envelope::new("model-eval", settings, evaluated, warnings);
@@ -40,13 +41,6 @@ fn read(path: &Path) -> anyhow::Result<String> {
         return std::io::read_to_string(std::io::stdin()).context("standard input");
     }
     std::fs::read_to_string(path).with_context(|| path.display().to_string())
-}
-
-fn warnings(evaluated: &Evaluated) -> Vec<Warning> {
-    let told = |(id, problem): (&str, &rxpath_model::inputs::Problem)| {
-        Warning::new("model-case", format!("case `{id}`: {}", problem.text))
-    };
-    evaluated.problems().map(told).collect()
 }
 
 /// One block per case, one line per output.

@@ -99,6 +99,16 @@ fn wanted(objective: &str, guards: &[String]) -> Result<(Objective, Vec<MetricGu
     Ok((objective, guards))
 }
 
+/// What is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Keep {
+    /// What is proven
+    #[default]
+    Proven,
+    /// Also what is only proven together
+    Bundle,
+}
+
 impl AutoCommand {
     /// A run of a scenario, by its name or file, with a `[search]`.
     pub fn of_search(
@@ -122,19 +132,7 @@ impl AutoCommand {
             ..Self::default()
         }
     }
-}
 
-/// What is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-enum Keep {
-    /// What is proven
-    #[default]
-    Proven,
-    /// Also what is only proven together
-    Bundle,
-}
-
-impl AutoCommand {
     /// Searches, prints what helps, writes the plan.
     pub fn run(mut self) -> Outcome {
         self.hosts.take_network(&mut self.sets);
