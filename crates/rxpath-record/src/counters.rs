@@ -104,13 +104,13 @@ impl Moved {
     pub fn ring(&self, side: PathSide, device: &str, owners: &[String]) -> (String, i64) {
         if !owners.is_empty() {
             let name = owners.join(" + ");
+            // In these the kernel counts a full backlog too: that of the counter's host.
             let (folded, own): (Vec<&String>, Vec<&String>) =
-                owners.iter().partition(|owner| is_folded(owner));
+                owners.iter().partition(|owner| owner.ends_with(".rx.dropped"));
             let own: i64 = own.into_iter().map(|name| self.get(name)).sum();
             if folded.is_empty() {
                 return (name, own);
             }
-            // The kernel counts a full backlog there too: that of the counter's host.
             let mut backlogs: BTreeMap<String, i64> = BTreeMap::new();
             for owner in folded {
                 *backlogs.entry(backlog_of(owner)).or_default() += self.get(owner);
@@ -192,11 +192,6 @@ impl Moved {
 fn backlog_of(owner: &str) -> String {
     let alias = owner.split_once("/link.").and_then(|(_, rest)| rest.split_once(':'));
     alias.map_or("machine/softnet.".into(), |(alias, _)| format!("machine@{alias}/softnet."))
-}
-
-/// Whether a counter of a ring has what the kernel dropped, too.
-fn is_folded(owner: &str) -> bool {
-    owner.ends_with(".rx.dropped")
 }
 
 #[cfg(test)]

@@ -12,16 +12,12 @@ const INTERVAL: &str = "var(--interval)";
 
 /// The main metric: single trials, median, interval, and, of datagrams, what was offered.
 pub(super) fn throughput(run: &Run) -> Option<Figure> {
-    let (manifest, main) = (&run.manifest, run.main_metric());
-    let rows: Vec<(&VariantSummary, &Metric)> = manifest
-        .variants
-        .iter()
-        .filter_map(|v| v.metrics.get(run.main_metric()).map(|metric| (v, metric)))
-        .collect();
+    let (variants, main) = (&run.manifest.variants, run.main_metric());
+    let rows: Vec<(&VariantSummary, &Metric)> =
+        variants.iter().filter_map(|v| Some((v, v.metrics.get(main)?))).collect();
     if rows.is_empty() {
         return None;
     }
-    let datagrams = main == DATAGRAMS;
     let mut keys = vec![
         Key::marker(Form::Circle, DELIVERED, &format!("one trial, {}", metric::verb(main))),
         Key::marker(Form::Diamond, INK, "median"),
@@ -31,7 +27,7 @@ pub(super) fn throughput(run: &Run) -> Option<Figure> {
         "Each circle is one trial; the diamond is their median and the bar its 95 % interval \
                        (bootstrap over trials; none under five trials)."
             .to_owned();
-    if datagrams {
+    if main == DATAGRAMS {
         caption.push_str(
             " The cross is the median of what the sender offered: the distance to it is loss.",
         );
