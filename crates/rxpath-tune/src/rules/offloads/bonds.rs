@@ -9,23 +9,28 @@ use crate::prelude::*;
 const OFFLOADS: [&str; 4] = ["rx-gro", "rx-lro", "rx-checksum", "rx-hashing"];
 
 /// The checks of the rules of this file.
-pub const CHECKS: Checks =
-    &[("bond-ports-differ", Check::Device(alike)), ("bond-xmit-hash", Check::Device(policy))];
+pub const CHECKS: Checks = &[
+    ("bond-ports-differ", Check::Device(|ask, device| of_bond(ask, device, alike))),
+    ("bond-xmit-hash", Check::Device(|ask, device| of_bond(ask, device, policy))),
+];
 
-/// The mode of a bond, and its ports that are up; a reason to stay silent for everything else.
-fn bond<'a>(ask: &'a Ask<'_>, device: &Device) -> Result<(String, Vec<&'a Device>), Checked> {
+/// Judges a bond by its mode and its ports that are up; silent for everything else.
+fn of_bond(
+    ask: &Ask<'_>,
+    device: &Device,
+    judge: fn(&Ask<'_>, &Device, &str, &[&Device]) -> Checked,
+) -> Checked {
     if device.kind.value().is_none_or(|kind| kind != "bond") || !device.is_up() {
-        return Err(Answer::silent("no bond that is up"));
+        return Answer::silent("no bond that is up");
     }
-    let mode = ask.facts.text(&device.path("bonding/mode")).known();
-    let mode = mode.map_err(|gap| -> Checked { Err(gap) })?;
-    let mode = mode.split_whitespace().next().unwrap_or_default().to_owned();
+    let mode = ask.facts.text(&device.path("bonding/mode")).known()?;
+    let mode = mode.split_whitespace().next().unwrap_or_default();
     let own = |port: &&Device| port.master.value() == Some(&device.name) && port.is_up();
     let ports: Vec<&Device> = ask.facts.nics().filter(own).collect();
     if ports.len() < 2 {
-        return Err(Answer::silent("fewer than two ports with hardware that are up"));
+        return Answer::silent("fewer than two ports with hardware that are up");
     }
-    Ok((mode, ports))
+    judge(ask, device, mode, &ports)
 }
 
 /// The compared settings: the name of each, and its value at the ports that report it.
@@ -60,14 +65,10 @@ fn settings<'a>(
     all
 }
 
-fn alike(ask: &Ask<'_>, device: &Device) -> Checked {
-    let (mode, ports) = match bond(ask, device) {
-        Ok(found) => found,
-        Err(answer) => return answer,
-    };
+fn alike(ask: &Ask<'_>, _: &Device, mode: &str, ports: &[&Device]) -> Checked {
     let (mut known, mut differ, mut has_speeds) = (0, Vec::new(), false);
     let mut partly = None;
-    for (name, values) in settings(ask, &mode, &ports) {
+    for (name, values) in settings(ask, mode, ports) {
         known += usize::from(values.len() == ports.len());
         if !values.is_empty() && values.len() < ports.len() {
             partly = Some(name);
@@ -78,29 +79,22 @@ fn alike(ask: &Ask<'_>, device: &Device) -> Checked {
             differ.push(format!("{name}: {}", told.collect::<Vec<_>>().join(", ")));
         }
     }
-    match (differ.is_empty(), partly, known) {
-        (false, ..) => {}
-        (true, Some(name), _) => {
-            return Err(Gap::Absent(format!("not every port reports its {name}")));
-        }
-        (true, None, 0) => {
-            return Err(Gap::Absent("its ports report nothing that can be compared".into()));
-        }
-        (true, None, known) => {
-            return Answer::fine(format!("{} ports, alike in {known} respects", ports.len()));
-        }
+    if differ.is_empty() {
+        return match (partly, known) {
+            (Some(name), _) => Err(Gap::Absent(format!("not every port reports its {name}"))),
+            (None, 0) => Err(Gap::Absent("its ports report nothing that can be compared".into())),
+            (None, known) => {
+                Answer::fine(format!("{} ports, alike in {known} respects", ports.len()))
+            }
+        };
     }
     let found = Answer::observed(differ.join("; "))
         .advice("set the differing port like the others; the bond does not do it");
     if has_speeds { found.severity(Warn).size(Multiple) } else { found }
 }
 
-fn policy(ask: &Ask<'_>, device: &Device) -> Checked {
-    let (mode, ports) = match bond(ask, device) {
-        Ok(found) => found,
-        Err(answer) => return answer,
-    };
-    if !["802.3ad", "balance-xor"].contains(&mode.as_str()) {
+fn policy(ask: &Ask<'_>, device: &Device, mode: &str, ports: &[&Device]) -> Checked {
+    if !["802.3ad", "balance-xor"].contains(&mode) {
         return Answer::silent(format!("the mode {mode} spreads without a hash"));
     }
     let policy = ask.facts.text(&device.path("bonding/xmit_hash_policy")).known()?;
