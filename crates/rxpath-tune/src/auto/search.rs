@@ -105,10 +105,8 @@ impl Searching<'_> {
     }
 
     fn start(&mut self) -> Result<(), Unmade> {
-        let mut readings = Vec::new();
-        for number in 0..START_TRIALS {
-            readings.push(self.trial(&[], Phase::Start, number)?);
-        }
+        let trials = (0..START_TRIALS).map(|number| self.trial(&[], Phase::Start, number));
+        let readings = trials.collect::<Result<Vec<_>, _>>()?;
         self.flow = readings.iter().map(|reading| reading.flow).fold(f64::INFINITY, f64::min);
         for (at, guard) in self.plan.guards.iter().enumerate() {
             let values: Vec<f64> =

@@ -115,13 +115,10 @@ pub(super) fn all(root: &Root, shared: &HostTables) -> (Vec<Device>, Vec<(String
         Err(error) => return (Vec::new(), vec![(NO_DEVICES.into(), error.to_string())]),
     };
     let (mut devices, mut lost) = (Vec::new(), Vec::new());
-    let mut told = match nic::all(root) {
-        Ok(told) => told,
-        Err(error) => {
-            lost.push((NETLINK.into(), error.to_string()));
-            BTreeMap::new()
-        }
-    };
+    let mut told = nic::all(root).unwrap_or_else(|error| {
+        lost.push((NETLINK.into(), error.to_string()));
+        BTreeMap::new()
+    });
     for name in names {
         match sysfs::device::read(root, &name) {
             Ok(found) => {

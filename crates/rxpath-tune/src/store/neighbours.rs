@@ -114,21 +114,10 @@ impl Store {
         let (boot, netns) = (rxpath_host::read::identity::boot_id()?, network_namespace()?);
         let mut unknown = Vec::new();
         for (_, dir) in self.links().into_iter().filter(|(_, dir)| *dir != here && dir.is_dir()) {
-            let listed = match Store::at(&dir).list() {
-                Ok(listed) => listed,
-                Err(why) => {
-                    unknown.push(Unknown { dir, why });
-                    continue;
-                }
-            };
+            let mut unread = |why| unknown.push(Unknown { dir: dir.clone(), why });
+            let Ok(listed) = Store::at(&dir).list().map_err(&mut unread) else { continue };
             for one in listed {
-                let contents = match one.contents {
-                    Ok(contents) => contents,
-                    Err(why) => {
-                        unknown.push(Unknown { dir: dir.clone(), why });
-                        continue;
-                    }
-                };
+                let Ok(contents) = one.contents.map_err(&mut unread) else { continue };
                 if !contents.is_open() || contents.boot_id != boot {
                     continue;
                 }
