@@ -98,10 +98,7 @@ impl Weight {
 
     /// Goals that the rule judges for; empty when it judges for any.
     pub fn goals(&self) -> Vec<Goal> {
-        if self.any.is_some() {
-            return Vec::new();
-        }
-        self.goals.keys().copied().collect()
+        if self.any.is_some() { Vec::new() } else { self.goals.keys().copied().collect() }
     }
 }
 

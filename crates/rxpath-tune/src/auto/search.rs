@@ -98,10 +98,7 @@ impl Searching<'_> {
         self.each_alone()?;
         self.choose_values()?;
         self.arrays()?;
-        if self.has_stopped() {
-            return Ok(self.undo(AutoOutcome::Unsafe));
-        }
-        self.finish()
+        if self.has_stopped() { Ok(self.undo(AutoOutcome::Unsafe)) } else { self.finish() }
     }
 
     fn start(&mut self) -> Result<(), Unmade> {

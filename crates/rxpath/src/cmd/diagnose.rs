@@ -57,10 +57,7 @@ impl DiagnoseCommand {
             )
             .hint("add --selftest, or leave them out"));
         }
-        if self.runs.is_empty() {
-            return host::run(&self);
-        }
-        runs::run(&self.runs, &self.format)
+        if self.runs.is_empty() { host::run(&self) } else { runs::run(&self.runs, &self.format) }
     }
 }
 

@@ -228,13 +228,10 @@ impl ExportCommand {
 
     /// Refuses what anyone could reach, unless that is asked for.
     fn check_reach(&self, address: &Address) -> Result<(), Failure> {
-        match remote(address).filter(|_| !self.allow_remote) {
-            Some(tcp) => Err(Failure::usage(format!(
-                "--listen {tcp}: anyone who reaches it can read the page"
-            ))
-            .hint("--allow-remote permits it; a proxy with TLS in front of loopback is safer")),
-            None => Ok(()),
-        }
+        let Some(tcp) = remote(address).filter(|_| !self.allow_remote) else { return Ok(()) };
+        let what = format!("--listen {tcp}: anyone who reaches it can read the page");
+        let hint = "--allow-remote permits it; a proxy with TLS in front of loopback is safer";
+        Err(Failure::usage(what).hint(hint))
     }
 
     /// Says where the page is, and what it will not have: once, because nobody tries to load a probe again.

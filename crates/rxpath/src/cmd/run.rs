@@ -255,18 +255,12 @@ pub fn conduct_by(
 
 /// This host's calibration, if there is one and it is from this host.
 fn calibration() -> Option<Calibration> {
-    let path = default_path();
-    if !path.exists() {
-        return None;
-    }
-    match load_calibration(&path, false) {
-        Ok((calibration, _)) => Some(calibration),
-        Err(failure) => {
-            let text = format!("no predictions: {}", failure.line());
-            output::warning(&Warning::new("no-predictions", text));
-            None
-        }
-    }
+    let path = Some(default_path()).filter(|path| path.exists())?;
+    let loaded = load_calibration(&path, false).inspect_err(|failure| {
+        let text = format!("no predictions: {}", failure.line());
+        output::warning(&Warning::new("no-predictions", text));
+    });
+    loaded.ok().map(|(calibration, _)| calibration)
 }
 
 #[cfg(test)]

@@ -82,10 +82,7 @@ fn line(id: &str, device: Option<&str>, text: &str) -> String {
 
 fn section(title: &str, lines: impl Iterator<Item = String>) -> String {
     let lines: String = lines.flat_map(|line| ["  ".to_owned(), line]).collect();
-    if lines.is_empty() {
-        return lines;
-    }
-    format!("{}\n{}\n", bold(title), sentences(&lines))
+    if lines.is_empty() { lines } else { format!("{}\n{}\n", bold(title), sentences(&lines)) }
 }
 
 fn last_line(report: &Report, goal: Option<Goal>, all: bool) -> String {

@@ -287,17 +287,16 @@ impl AutoCommand {
 impl Search<'_> {
     /// One slice of the traffic as it is.
     fn start(&self, meter: &mut Meter<'_>) -> Result<Start, LiveSearchStop> {
-        let start = Start::measure(meter, self.times)?;
-        let none = || {
-            let text = format!(
-                "{} received nothing in {:.0} s: there is no traffic to search on",
-                self.device,
-                self.times.slice.as_secs_f64()
-            );
-            let hint = "`rxpath watch` shows what comes; --scenario brings its own traffic";
-            LiveSearchStop::Refused(Failure::cannot(text).hint(hint))
-        };
-        start.ok_or_else(none)
+        if let Some(start) = Start::measure(meter, self.times)? {
+            return Ok(start);
+        }
+        let text = format!(
+            "{} received nothing in {:.0} s: there is no traffic to search on",
+            self.device,
+            self.times.slice.as_secs_f64()
+        );
+        let hint = "`rxpath watch` shows what comes; --scenario brings its own traffic";
+        Err(Failure::cannot(text).hint(hint).into())
     }
 
     /// The default guards, as far as they can be measured here; those that were asked for must be.
