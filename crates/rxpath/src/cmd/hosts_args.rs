@@ -154,8 +154,7 @@ fn instead(option: &str, value: &str) -> Option<String> {
 /// The inventory in a file, with these settings of its network.
 pub fn read(file: &Path, network: &[String]) -> Result<Inventory, Failure> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
+    let text = std::fs::read_to_string(file).or_usage(|| format!("cannot read {name}"))?;
     let inventory = Inventory::parse(&text, &name);
     inventory.and_then(|inventory| inventory.with(&text, network)).map_err(unusable)
 }

@@ -188,10 +188,9 @@ impl StealCommand {
         crate::note!("counting on every CPU");
         let mut wait = Wait::new(interrupt);
         let victim = self.victim(window, &mut wait, &mut counting)?;
-        let cost = counting.cost();
+        let mut cost = counting.cost();
         let after = account.read()?;
-        let cost =
-            ProbeCost { reader_cpu_s: own_cpu().saturating_sub(cpu_before).as_secs_f64(), ..cost };
+        cost.reader_cpu_s = own_cpu().saturating_sub(cpu_before).as_secs_f64();
         let evidence = StealInputs {
             before: &before,
             after: &after,
@@ -216,29 +215,26 @@ impl StealCommand {
         wait: &mut Wait<'_>,
         counting: &mut Counting<'_>,
     ) -> Result<Option<Victim>, Failure> {
+        let mut until = |over: &mut dyn FnMut(Duration) -> bool| {
+            wait.until(|passed| {
+                counting.note();
+                over(passed)
+            })
+        };
         if self.probe {
             let cpu = self.victim_cpu()?;
             let ran = std::thread::spawn(move || probe::run(cpu, window));
-            wait.until(|_| {
-                counting.note();
-                ran.is_finished()
-            })?;
+            until(&mut |_| ran.is_finished())?;
             // A signal ended the wait: the loop ends with the process.
             let joined = if ran.is_finished() { ran.join().ok() } else { None };
             return Ok(joined.transpose()?.map(Victim::BuiltIn));
         }
         if self.command.is_empty() {
-            wait.until(|passed| {
-                counting.note();
-                passed >= window
-            })?;
+            until(&mut |passed| passed >= window)?;
             return Ok(None);
         }
         let mut child = command::Child::start(&self.command, self.cpu)?;
-        wait.until(|_| {
-            counting.note();
-            child.is_over()
-        })?;
+        until(&mut |_| child.is_over())?;
         Ok(Some(Victim::Command(child.end(wait.signal())?)))
     }
 

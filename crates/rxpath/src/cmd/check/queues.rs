@@ -103,12 +103,10 @@ fn again(ask: &QueueCheckOptions<'_>, names: &[String], interval: Duration) -> O
     };
     let (mut at, mut devices, warnings) = take(&nics);
     if ask.json {
-        let interval_s = interval.as_secs_f64();
-        let schema = schema_id("check-queues");
         let names: Vec<&String> = nics.keys().collect();
         output::json_line(&json!({
-            "type": "settings", "schema": schema, "devices": names, "passed_over": passed_over,
-            "interval_s": interval_s,
+            "type": "settings", "schema": schema_id("check-queues"), "devices": names,
+            "passed_over": passed_over, "interval_s": interval.as_secs_f64(),
         }))?;
     } else {
         output::text(&print::passed_over(&passed_over))?;
