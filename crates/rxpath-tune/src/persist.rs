@@ -3,6 +3,8 @@
 //! The question it answers: *where does each of these values live, so that the next boot has it too?* Nothing is
 //! installed: these are drafts, and what no file can hold is said.
 
+use std::collections::BTreeSet;
+
 use rxpath_host::Target;
 use rxpath_host::pairs::Pairs;
 
@@ -179,12 +181,8 @@ fn cmdline(plan: &Plan) -> (Vec<Draft>, Vec<LeftOut>) {
         }
         _ => Err(none),
     });
-    let mut words = Vec::new();
-    for word in found {
-        if !words.contains(&word) {
-            words.push(word);
-        }
-    }
+    let mut seen = BTreeSet::new();
+    let words: Vec<String> = found.into_iter().filter(|word| seen.insert(word.clone())).collect();
     let text = if words.is_empty() { String::new() } else { words.join(" ") + "\n" };
     (one("cmdline.txt", "the boot loader's configuration", &text), out)
 }
@@ -209,9 +207,7 @@ fn ansible(plan: &Plan, matching: &Matching) -> (Vec<Draft>, Vec<LeftOut>) {
             quoted(&file.name),
             quoted(&format!("{}{}", file.place, file.name)),
         );
-        for line in file.text.lines() {
-            text += &format!("      {line}\n");
-        }
+        text.extend(file.text.lines().map(|line| format!("      {line}\n")));
     }
     let out = plan.steps.iter().filter_map(|step| {
         let alone = Plan { steps: vec![step.clone()], ..plan.clone() };

@@ -155,9 +155,7 @@ pub(super) fn decide(
         let lost = [lost as i64, base.max(lost as i64)].map(|lost| lost - exact);
         undecided = narrow(view, &mut open, lost, unseen);
     }
-    for (term, bounds) in open.into_iter().zip(bounds) {
-        notes.extend(said(term, bounds));
-    }
+    notes.extend(open.into_iter().zip(bounds).filter_map(|(term, bounds)| said(term, bounds)));
     notes.extend(undecided);
 }
 

@@ -59,10 +59,7 @@ pub(super) fn read(root: &Root) -> (Vec<Kept>, Option<Gap>) {
     let is_systemd = root.value("/proc/1/comm").is_ok_and(|comm| comm == "systemd");
     let mut paths = reads.files(&SYSCTL_DIRS, "conf");
     paths.extend((!is_systemd).then(|| SYSCTL_CONF.to_owned()));
-    let mut kept = Vec::new();
-    for path in paths {
-        kept.extend(parse_kept(&path, &reads.text(&path)));
-    }
+    let kept = paths.iter().flat_map(|path| parse_kept(path, &reads.text(path))).collect();
     (kept, reads.whole().known().err())
 }
 

@@ -50,9 +50,7 @@ fn text(shown: &[JournalStatus]) -> String {
     let mut text = String::new();
     for one in shown {
         text += &format!("journal {}: {}\n", one.journal, words(&one.standing));
-        for setting in &one.settings {
-            text += &format!("  {}\n", setting_line(setting));
-        }
+        text.extend(one.settings.iter().map(|setting| format!("  {}\n", setting_line(setting))));
     }
     text
 }

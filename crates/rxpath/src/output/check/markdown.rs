@@ -49,9 +49,7 @@ fn full(finding: &Finding) -> String {
     let device = finding.device.as_ref().map_or_else(String::new, |dev| format!(" ({dev})"));
     let [why, effect] = [&finding.why, &finding.effect].map(|text| escaped(text));
     let mut out = format!("## {}{device}\n\n{why}. Effect: {effect}.\n\n", finding.id);
-    for change in finding.changes_in_lines() {
-        out += &format!("- `{change}`\n");
-    }
+    out.extend(finding.changes_in_lines().iter().map(|change| format!("- `{change}`\n")));
     if let Some(advice) = &finding.advice {
         out += &format!("- {}\n", escaped(advice));
     }

@@ -26,9 +26,7 @@ pub fn lines(settings: &AutoSettings, answer: &AutoAnswer) -> Vec<String> {
     };
     all.push(String::new());
     all.push(headline(settings, found));
-    for kept in &found.kept {
-        all.extend(kept_lines(kept));
-    }
+    all.extend(found.kept.iter().flat_map(kept_lines));
     for guard in &found.guards {
         let words = stands(guard);
         let ratio = guard.ratio.as_ref().map(span).unwrap_or_default();
