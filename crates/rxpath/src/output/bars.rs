@@ -153,9 +153,7 @@ impl Extent {
         let left =
             |of: usize| spent.as_secs_f64() / done.max(1) as f64 * of.saturating_sub(done) as f64;
         let mut parts = Vec::new();
-        if repeats > 0 {
-            parts.push(counted(repeats as u64, "repeat"));
-        }
+        parts.extend((repeats > 0).then(|| counted(repeats as u64, "repeat")));
         let (how, left_s) = match (least > done, most > least) {
             (true, true) => ("at least", left(least)),
             (true, false) => ("about", left(least)),

@@ -45,9 +45,7 @@ fn table(found: &Capacity) -> Grid {
     let has_latency = found.loads.iter().any(|load| !load.latencies_us.is_empty());
     let mut head =
         vec![format!("{}/s", found.unit), "good, s".into(), "bad, s".into(), "worst loss".into()];
-    if has_latency {
-        head.push(format!("{}, us, worst", found.quantile()));
-    }
+    head.extend(has_latency.then(|| format!("{}, us, worst", found.quantile())));
     head.push("verdict".into());
     let last = head.len() - 1;
     let mut table = Grid::new(0, head).text(&[last]);

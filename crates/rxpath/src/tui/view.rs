@@ -93,9 +93,7 @@ fn head_line<'a>(app: &App, width: u16, palette: Palette) -> Line<'a> {
         Span::raw(format!("  {}", app.settings.host)),
     ];
     // The cost of watching is always shown; the kernel version never changes and may be left out.
-    if width >= ROOMY {
-        spans.push(Span::raw(format!("  {}", app.settings.kernel)));
-    }
+    spans.extend((width >= ROOMY).then(|| Span::raw(format!("  {}", app.settings.kernel))));
     if let Some(frame) = &app.frame {
         let own = 100.0 * frame.own_cpu_ratio;
         spans.push(Span::raw(format!("  {}  {:.1} s", clock(frame.at_unix_s), frame.window_s)));

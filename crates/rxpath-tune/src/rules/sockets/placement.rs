@@ -56,9 +56,7 @@ fn placement(ask: &Ask<'_>) -> Checked {
     }
     let more = wrong.len().saturating_sub(NAMED);
     wrong.truncate(NAMED);
-    if more > 0 {
-        wrong.push(format!("and {more} more"));
-    }
+    wrong.extend((more > 0).then(|| format!("and {more} more")));
     Answer::observed(format!("{}; interrupts on CPUs {}", wrong.join("; "), CpuList(interrupts)))
         .advice("taskset -pc CPUS PID; move the interrupt where the program cannot move")
 }

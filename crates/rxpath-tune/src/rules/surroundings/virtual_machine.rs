@@ -98,9 +98,7 @@ fn guest_signs(ask: &Ask<'_>) -> Result<Vec<String>, Gap> {
             signs.push("the CPU says so".to_owned());
         }
     }
-    if let Some(kind) = ask.facts.text("/sys/hypervisor/type").into_value() {
-        signs.push(kind);
-    }
+    signs.extend(ask.facts.text("/sys/hypervisor/type").into_value());
     let names: Vec<String> = ["sys_vendor", "product_name"]
         .into_iter()
         .filter_map(|name| ask.facts.text(&format!("/sys/class/dmi/id/{name}")).into_value())

@@ -38,9 +38,7 @@ fn common_rows(s: &CommonSettings) -> Vec<(&'static str, String)> {
         ("sockets", socket_text(&s.socket)),
     ];
     rows.extend(s.mss_bytes.map(|mss| ("segment", format!("{mss} bytes"))));
-    if s.verify {
-        rows.push(("check", "every byte, by its receiver".into()));
-    }
+    rows.extend(s.verify.then(|| ("check", "every byte, by its receiver".into())));
     rows
 }
 

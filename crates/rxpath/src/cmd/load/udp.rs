@@ -80,9 +80,7 @@ impl Shown for Load {
         rows.extend(s.xdp.as_ref().map(|xdp| ("AF_XDP", xdp_text(xdp))));
         rows.extend(s.sndbuf_bytes.map(|bytes| ("send buffer", format!("{bytes} bytes"))));
         rows.extend(s.gso_segments.map(|n| ("UDP_SEGMENT", format!("{n} datagrams a send"))));
-        if s.corrupt_checksum {
-            rows.push(("damaged", "UDP checksum".into()));
-        }
+        rows.extend(s.corrupt_checksum.then(|| ("damaged", "UDP checksum".into())));
         block(&format!("load udp {}", to.join(" ")), &rows)
     }
 

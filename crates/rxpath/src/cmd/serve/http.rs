@@ -66,9 +66,7 @@ impl Shown for Serve {
             );
             rows.push(("busy poll", text));
         }
-        if s.work_ns > 0 {
-            rows.push(("work", format!("{} ns a request", s.work_ns)));
-        }
+        rows.extend((s.work_ns > 0).then(|| ("work", format!("{} ns a request", s.work_ns))));
         block(&format!("serve http {}", s.addr), &rows)
     }
 

@@ -70,9 +70,7 @@ impl Shown for Serve {
             ("broken", &r.connection_errors_total),
             ("not accepted", &r.accept_errors_total),
         ] {
-            if !map.is_empty() {
-                rows.push((key, kinds(map)));
-            }
+            rows.extend((!map.is_empty()).then(|| (key, kinds(map))));
         }
         let mapped = |ratio: f64| ("mapped", format!("{:.1} % of the bytes", 100.0 * ratio));
         rows.extend(r.mapped_ratio.map(mapped));

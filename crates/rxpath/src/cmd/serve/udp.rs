@@ -60,15 +60,11 @@ impl Shown for Serve {
             rows = xdp_rows(s, program);
         }
         rows.extend(s.steer.map(|steer| ("steer", value_name(&steer))));
-        if s.gro {
-            rows.push(("UDP_GRO", "on; datagrams counted by segment".into()));
-        }
+        rows.extend(s.gro.then(|| ("UDP_GRO", "on; datagrams counted by segment".into())));
         if let Some(poll) = s.busy_poll {
             rows.push(("busy poll", format!("{} us, prefer {}", poll.poll_us, poll.prefer)));
         }
-        if s.work_ns > 0 {
-            rows.push(("work", format!("{} ns a datagram", s.work_ns)));
-        }
+        rows.extend((s.work_ns > 0).then(|| ("work", format!("{} ns a datagram", s.work_ns))));
         rows.extend(s.nap_ns.map(|ns| ("nap", format!("{} after emptying the socket", Nanos(ns)))));
         rows.extend(s.stall.map(|stall| ("stall", stalls(stall))));
         block(&format!("serve udp {}", s.addr), &rows)

@@ -114,9 +114,7 @@ pub fn plan_lines(plan: &Plan, expected: &[Expected]) -> Vec<String> {
         let expected = expected.iter().skip(range.first).take(range.count);
         lines.extend(expected.flat_map(Expected::lines));
     }
-    if !plan.steps.is_empty() {
-        lines.push(lasting(plan));
-    }
+    lines.extend((!plan.steps.is_empty()).then(|| lasting(plan)));
     if !plan.left_out.is_empty() {
         lines.push("left out:".into());
     }

@@ -102,9 +102,7 @@ impl<const SINGLE: bool> Shown for Transactions<SINGLE> {
         ] {
             rows.extend(quantiles.iter().map(|q| (key, times(q))));
         }
-        if !r.errors_total.is_empty() {
-            rows.push(("errors", kinds(&r.errors_total)));
-        }
+        rows.extend((!r.errors_total.is_empty()).then(|| ("errors", kinds(&r.errors_total))));
         rows.extend(r.verified.then(|| checked(&r.mismatches, r.server.as_ref())));
         rows.push(("CPU time", cpu_time(r.cpu_user_s, r.cpu_system_s)));
         rows.extend(r.tcp.iter().map(|tcp| ("TCP_INFO", tcp_text(tcp))));
