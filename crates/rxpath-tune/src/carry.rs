@@ -57,8 +57,7 @@ pub fn carry_out<S: Setter>(
         journal.watch(Watch { applier, while_alive: true, is_final: true, ..watch })?;
     }
     let not_tried = plan.steps.len() - applied.changes.len();
-    let in_force = journal.contents().is_open();
-    Ok(CarriedOut { id, applied, undone, not_tried, in_force })
+    Ok(CarriedOut { id, applied, undone, not_tried, in_force: journal.contents().is_open() })
 }
 
 #[cfg(test)]

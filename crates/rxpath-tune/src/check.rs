@@ -111,8 +111,7 @@ pub fn check(ask: &Ask<'_>) -> Report {
     for rule in rules::all() {
         report.rules_count += 1;
         if rule.weight.of(ask.goal).is_none() {
-            let text = not_for(rule, ask.goal);
-            report.silent.push(note(rule, None, text));
+            report.silent.push(note(rule, None, not_for(rule, ask.goal)));
             continue;
         }
         match rule.check {

@@ -106,8 +106,7 @@ impl<S: Setter> SettingsSwitch<S> {
             return Ok(());
         }
         let manner = Manner { keeps_foreign: true, is_rehearsal: false };
-        let undone = self.journal.undo_as(&mut self.setter, manner)?;
-        for undo in undone {
+        for undo in self.journal.undo_as(&mut self.setter, manner)? {
             let set = undo.target.to_string();
             if let Some(value) = undo.foreign {
                 return Err(SwitchError::Foreign { set, value });

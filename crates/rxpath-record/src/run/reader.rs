@@ -99,8 +99,7 @@ impl RunReader {
     }
 
     fn check_files(&mut self) {
-        let sums = self.manifest.files.clone();
-        for (name, expected) in sums {
+        for (name, expected) in self.manifest.files.clone() {
             let inside = Path::new(&name);
             let plain = |c| matches!(c, std::path::Component::Normal(_));
             if !inside.components().all(plain) {

@@ -124,8 +124,7 @@ impl WatchCommand {
         }
         let mut wait = Wait::new(interrupt);
         loop {
-            let due = source.due();
-            wait.until_time(due)?;
+            wait.until_time(source.due())?;
             if let Some(signal) = wait.signal() {
                 told(recorder);
                 return Ok(Exit::Signal(signal));

@@ -88,8 +88,7 @@ fn preempt(ask: &Ask<'_>) -> Checked {
 
 fn accounting(ask: &Ask<'_>) -> Checked {
     let irq = ask.facts.option("IRQ_TIME_ACCOUNTING").known()?;
-    let native = ask.facts.option("VIRT_CPU_ACCOUNTING_NATIVE").known()?;
-    if native == "y" {
+    if ask.facts.option("VIRT_CPU_ACCOUNTING_NATIVE").known()? == "y" {
         return Answer::recorded("measured");
     }
     if irq == "y" {

@@ -106,8 +106,7 @@ fn nft_tables(ask: &Ask<'_>) -> Result<Vec<String>, Gap> {
     let Some(hooks) = answers.netfilter_hooks.value() else { return Err(gap) };
     let is_nft = |function: &String| function.starts_with("nft_do_chain");
     let chains = hooks.iter().filter_map(|hook| {
-        let by_function = || hook.function.clone().filter(is_nft);
-        hook.chain.clone().or_else(by_function)
+        hook.chain.clone().or_else(|| hook.function.clone().filter(is_nft))
     });
     Ok(chains.collect())
 }

@@ -105,8 +105,7 @@ fn tcp_mem(ask: &Ask<'_>) -> Checked {
             "all windows shrink when TCP holds this little",
         )
         .advice("remove the line that sets it");
-        let is_dead = max < DEAD_PAGES;
-        return if is_dead { found.severity(Fail).size(Loss) } else { found };
+        return if max < DEAD_PAGES { found.severity(Fail).size(Loss) } else { found };
     }
     Answer::fine(format!("{max} of {pages} pages"))
 }
