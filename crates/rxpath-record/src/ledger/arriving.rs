@@ -22,8 +22,7 @@ const REFUSED_V6: [&str; 6] = [
 ];
 
 pub(super) fn terms(view: View<'_>, units: &Units) -> Vec<Term> {
-    let mut terms = Vec::new();
-    terms.extend(ingress_hook(view, units));
+    let mut terms: Vec<Term> = ingress_hook(view, units).into_iter().collect();
     terms.extend(refused(view).into_iter().map(|name| {
         let packets = view.get(&name);
         Term::owned(Place::Ip, name, packets, units.ip)
