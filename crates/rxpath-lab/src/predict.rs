@@ -261,10 +261,8 @@ fn softirq(variant: &Variant, trial: &Trial, values: &mut Values) -> Result<(), 
         values.put(cost, 0)?;
     }
     values.put("rps.cpus", &lab.rps_cpus.0)?;
-    match trial.evidence.backlog_limit_packets {
-        Some(limit) => values.put("rps.backlog", limit),
-        None => Ok(()),
-    }
+    let limit = trial.evidence.backlog_limit_packets;
+    limit.map_or(Ok(()), |limit| values.put("rps.backlog", limit))
 }
 
 /// The reader as it was set up.

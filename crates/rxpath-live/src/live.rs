@@ -166,7 +166,7 @@ pub(crate) fn watch_with(
     let groups = ReaderGroups { ends: [groups_before, groups::read(&ours.pids)] };
     let of_connections = Between::marks(&from_tcp, &CpuSnapshot::of_ours(&connected), &connected);
     let around = [&around, &Around::now()];
-    owners.extend(looks.owners_since(&around[1].listening(), &inodes));
+    owners.extend(looks.owners_since(&around[1].listeners, &inodes));
     owners.extend(readers::of_closed(&between, &looks.sockets, &owners, reads.as_ref()));
     let waiters = readers::waiters(&between, &looks.sockets, &owners, reads.as_ref());
     let nameless = reasons.as_deref().map(reasoned::nameless_rows);
@@ -188,9 +188,7 @@ pub(crate) fn watch_with(
         of_connections: &of_connections,
         groups: &groups,
     };
-    let mut evidence = evidence(&read);
-    let probe_cost;
-    (evidence.probed, probe_cost) = probes.end(sockets, &owners);
+    let (by_probes, probe_cost) = probes.end(sockets, &owners);
     Ok(Seen {
         sockets_count: sockets.len(),
         owned_count: sockets.keys().filter(|inode| owners.contains_key(inode)).count(),
@@ -198,7 +196,7 @@ pub(crate) fn watch_with(
         gaps: looks.gaps(&moved.gaps),
         probe_cost,
         began: window,
-        evidence,
+        evidence: WindowEvidence { probed: by_probes, ..evidence(&read) },
     })
 }
 
@@ -240,10 +238,6 @@ impl Around {
             tracked: rxpath_host::read::conntrack::read().ok(),
             listeners: tcp::listeners(),
         }
-    }
-
-    fn listening(&self) -> BTreeSet<u32> {
-        self.listeners.iter().map(|socket| socket.inode).collect()
     }
 }
 

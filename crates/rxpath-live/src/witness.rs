@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rxpath_bpf::account::row::{Charge, ChargedTask};
+use rxpath_bpf::account::row::Charge;
 use rxpath_bpf::account::{Account, Reading};
 use rxpath_bpf::locks::{Locks, Waits};
 use rxpath_bpf::probe::{Probe, lost};
@@ -159,7 +159,8 @@ fn by_cpu(window: &Reading, traffic: &Traffic<'_>) -> (Vec<ProbedCpu>, Vec<Probe
             tid: row.key.pid as i32,
             name: row.comm.clone(),
             cpu: cpu.cpu,
-            part_of_path: is_part(row, traffic),
+            part_of_path: is_receive_path(&row.comm)
+                || traffic.workloads.contains(&(row.tgid as i32)),
             on_cpu_ratio: ratio(row.charge.on_cpu_ns),
             taken_ratio: ratio(row.charge.net_rx_ns + row.charge.net_tx_ns),
             waiting_ratio: ratio(row.charge.run_delay_ns),
@@ -168,10 +169,6 @@ fn by_cpu(window: &Reading, traffic: &Traffic<'_>) -> (Vec<ProbedCpu>, Vec<Probe
     tasks.retain(|task| task.on_cpu_ratio + task.waiting_ratio >= NOTEWORTHY_RATIO);
     tasks.sort_by_key(|task| (task.cpu, task.tid));
     (cpus, tasks)
-}
-
-fn is_part(row: &ChargedTask, traffic: &Traffic<'_>) -> bool {
-    is_receive_path(&row.comm) || traffic.workloads.contains(&(row.tgid as i32))
 }
 
 fn contended(waits: &[Waits], readers: &BTreeSet<i32>, window_ns: f64) -> Vec<ContendedLock> {

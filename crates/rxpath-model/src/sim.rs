@@ -45,10 +45,7 @@ pub fn simulate(
 ) -> Result<SimulationOutcome, TraceError> {
     let mut world = world::World::new(parameters, trace);
     world.run();
-    match world.source.broken.take() {
-        Some(error) => Err(error),
-        None => Ok(world.outcome()),
-    }
+    world.source.broken.take().map_or_else(|| Ok(world.outcome()), Err)
 }
 
 #[cfg(test)]

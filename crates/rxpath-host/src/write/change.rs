@@ -198,9 +198,8 @@ pub fn stands(target: &Target, was: &str, now: &str) -> bool {
         return same_of(target, was, now);
     };
     // A mode that the device no longer lists (drivers list fewer while the link is down) is one that it does not offer.
-    let is_gone = |(name, value): (&str, &str)| {
-        is_link && value == "off" && now_pairs.get(name).is_none()
-    };
+    let is_gone =
+        |(name, value): (&str, &str)| is_link && value == "off" && now_pairs.get(name).is_none();
     was_pairs.unlike(&now_pairs).iter().all(is_gone)
 }
 

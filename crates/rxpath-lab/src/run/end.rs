@@ -38,9 +38,7 @@ impl Running<'_> {
         }
         self.manifest.status = status;
         self.manifest.ended = Some(Timestamp::now().to_string());
-        if let Some(warning) = disturbed::counted(&self.manifest) {
-            self.manifest.warnings.push(warning);
-        }
+        self.manifest.warnings.extend(disturbed::counted(&self.manifest));
         self.manifest.warnings.extend(steadiness::warnings(&self.manifest));
         self.times.pool(&mut self.manifest);
         self.manifest.headline = headline::of(&self.manifest);

@@ -29,8 +29,6 @@ fn event(trial: u32, (side, name): (PathSide, &str), line: &Line) -> RunEvent {
     each(name, "socket", &line.socket_done);
     each("rmem_bytes", "socket", &line.socket_rmem_bytes);
     each("drops_packets", "socket", &line.socket_drops_packets);
-    if let Some(blocked) = line.blocked_s {
-        values.insert("blocked_s".into(), blocked);
-    }
+    values.extend(line.blocked_s.map(|blocked| ("blocked_s".to_owned(), blocked)));
     RunEvent { t_ns: line.t_ns as i64, what: What::Sample { trial, side, values } }
 }

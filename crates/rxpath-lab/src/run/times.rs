@@ -38,9 +38,7 @@ impl Times {
                 }
             }
         }
-        if let Some(found) = in_window(&raw.load.slices, raw.window.between.window_ns) {
-            self.0.insert(trial, found);
-        }
+        self.0.extend(in_window(&raw.load.slices, window).map(|found| (trial, found)));
         Ok(warnings)
     }
 

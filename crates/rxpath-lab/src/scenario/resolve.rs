@@ -60,10 +60,8 @@ fn resolve_file(file: &ScenarioFile, places: &Places<'_>) -> Result<Resolved, Fi
     check::one_capacity(made.iter().map(|made| lay(&base, &made.over)))?;
     let between = || BetweenHosts::of(places, &base, made.iter().map(|made| &made.over));
     let hosts = places.sender.is_some().then(between).transpose()?;
-    let mut variants = Vec::new();
-    for made in made {
-        variants.push(resolve_variant(made, &base, (places, hosts.as_ref()), &mut warnings)?);
-    }
+    let variant = |made| resolve_variant(made, &base, (places, hosts.as_ref()), &mut warnings);
+    let variants = made.into_iter().map(variant).collect::<Result<Vec<_>, _>>()?;
     let reader = Reader::new(base.clone(), places);
     let trials = reader.trials()?;
     check::trials(&reader, &trials)?;

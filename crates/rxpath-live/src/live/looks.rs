@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::clock::monotonic_ns;
+use rxpath_host::read::netlink::TcpSocket;
 use rxpath_host::read::procfs::socket_owner;
 use rxpath_host::{HostError, Root};
 
@@ -119,10 +120,10 @@ impl<'a> Looks<'a> {
     }
 
     /// Who has the sockets that came in the window.
-    pub(super) fn owners_since(&self, listening: &BTreeSet<u32>, before: &BTreeSet<u32>) -> Owners {
-        let now = self.inodes();
-        let new = listening.union(&now).filter(|inode| !before.contains(*inode));
-        socket_owner::of(&Root::host(), &new.copied().collect())
+    pub(super) fn owners_since(&self, listeners: &[TcpSocket], before: &BTreeSet<u32>) -> Owners {
+        let mut now = self.inodes();
+        now.extend(listeners.iter().map(|socket| socket.inode));
+        socket_owner::of(&Root::host(), &(&now - before))
     }
 
     pub(super) fn inodes(&self) -> BTreeSet<u32> {

@@ -173,7 +173,11 @@ impl Probes {
         } else if let Err(error) = self.turn() {
             self.failed(&error);
         }
-        self.turn_of_drops();
+        match self.drops.step() {
+            TurnStep::Stay => {}
+            TurnStep::End => self.end_turn_of_drops(),
+            TurnStep::Begin => self.begin_turn_of_drops(),
+        }
         self.note_reads();
     }
 
@@ -284,14 +288,6 @@ impl Probes {
             stages.end_turn();
         }
         self.account.detach();
-    }
-
-    fn turn_of_drops(&mut self) {
-        match self.drops.step() {
-            TurnStep::Stay => {}
-            TurnStep::End => self.end_turn_of_drops(),
-            TurnStep::Begin => self.begin_turn_of_drops(),
-        }
     }
 
     fn begin_turn_of_drops(&mut self) {

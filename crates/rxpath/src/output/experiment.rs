@@ -16,7 +16,8 @@ use super::table::Grid;
 /// The whole summary.
 pub fn summary(manifest: &Manifest) -> String {
     let noisy = manifest.warnings.iter().filter(|warning| warning.code == COUNTED);
-    let mut out: String = noisy.map(|warning| format!("warning: {warning}\n")).collect();
+    let mut out = String::new();
+    out.extend(noisy.map(|warning| format!("warning: {warning}\n")));
     let hosts = manifest.hosts.iter();
     out.extend(hosts.map(|(alias, part)| format!("{alias}: {}\n", part.text())));
     out += &host_lines::clocks(manifest);

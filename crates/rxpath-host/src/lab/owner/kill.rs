@@ -10,29 +10,33 @@ impl ProcessId {
     ///
     /// Goes through a pidfd, so the pid can't come to mean another process between check and signal.
     pub fn kill(&self) -> Result<bool, HostError> {
-        let pid = self.pid;
-        // SAFETY: pidfd_open takes two integers and touches no memory of ours.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        if fd < 0 {
-            // Read before anything allocates: an allocation may change errno.
-            let error = std::io::Error::last_os_error();
-            return match error.raw_os_error() {
-                Some(libc::ESRCH) => Ok(false),
-                _ => Err(HostError::os(format!("open process {pid}"), &error)),
-            };
-        }
-        // SAFETY: the descriptor was just opened and has no other owner.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
-        if !self.is_alive() {
-            return Ok(false);
-        }
-        let no_info = std::ptr::null::<libc::siginfo_t>();
-        // SAFETY: the descriptor is open; a null siginfo is allowed.
-        let sent = unsafe {
-            libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), libc::SIGKILL, no_info, 0)
-        };
-        if sent == 0 { Ok(true) } else { Err(HostError::last_os(format!("kill process {pid}"))) }
+        kill(*self)
     }
+}
+
+fn kill(id: ProcessId) -> Result<bool, HostError> {
+    let pid = id.pid;
+    // SAFETY: pidfd_open takes two integers and touches no memory of ours.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        // Read before anything allocates: an allocation may change errno.
+        let error = std::io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::ESRCH) => Ok(false),
+            _ => Err(HostError::os(format!("open process {pid}"), &error)),
+        };
+    }
+    // SAFETY: the descriptor was just opened and has no other owner.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    if !id.is_alive() {
+        return Ok(false);
+    }
+    let no_info = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: the descriptor is open; a null siginfo is allowed.
+    let sent = unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), libc::SIGKILL, no_info, 0)
+    };
+    if sent == 0 { Ok(true) } else { Err(HostError::last_os(format!("kill process {pid}"))) }
 }
 
 #[cfg(test)]

@@ -97,9 +97,7 @@ impl<'a> CalibrationObserver<'a> {
     /// If a measurement could not run, its trial has no reading, and the fit reports what is missing.
     fn stop(&mut self) {
         let reading = self.meter.take().and_then(|meter| meter.finish().ok().flatten());
-        if let Some(reading) = reading {
-            self.readings.insert(self.trial, reading);
-        }
+        self.readings.extend(reading.map(|reading| (self.trial, reading)));
         if let Some(tracer) = self.tracer.take() {
             match tracer.finish() {
                 Ok(traced) => {

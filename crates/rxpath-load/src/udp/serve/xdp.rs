@@ -49,11 +49,10 @@ pub(super) fn check(options: &ServeOptions) -> Result<(), LoadError> {
     let engine = options.engine.option();
     options.xdp.check(engine, options.engine == ServeEngine::Xdp, options.batch)?;
     if options.engine == ServeEngine::Socket {
-        return if options.device.is_none() {
-            Ok(())
-        } else {
-            Err(LoadError::usage("--dev is for --engine xdp and xdp-drop", ""))
-        };
+        if options.device.is_some() {
+            return Err(LoadError::usage("--dev is for --engine xdp and xdp-drop", ""));
+        }
+        return Ok(());
     }
     let refused = [
         ("--sockets reuseport", options.sockets != Sockets::Shared),

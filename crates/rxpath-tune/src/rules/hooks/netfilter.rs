@@ -105,9 +105,9 @@ fn nft_tables(ask: &Ask<'_>) -> Result<Vec<String>, Gap> {
     };
     let Some(hooks) = answers.netfilter_hooks.value() else { return Err(gap) };
     let is_nft = |function: &String| function.starts_with("nft_do_chain");
-    let chains = hooks.iter().filter_map(|hook| {
-        hook.chain.clone().or_else(|| hook.function.clone().filter(is_nft))
-    });
+    let chains = hooks
+        .iter()
+        .filter_map(|hook| hook.chain.clone().or_else(|| hook.function.clone().filter(is_nft)));
     Ok(chains.collect())
 }
 

@@ -26,9 +26,8 @@ struct Case<'a> {
 pub fn render(report: &Report, limit: Severity) -> String {
     let (mut total, mut failed, mut out) = (0, 0, String::new());
     for (area, cases) in suites(report, limit) {
-        let count = |is: fn(&Verdict<'_>) -> bool| {
-            cases.iter().filter(|case| is(&case.verdict)).count()
-        };
+        let count =
+            |is: fn(&Verdict<'_>) -> bool| cases.iter().filter(|case| is(&case.verdict)).count();
         let tests = cases.len();
         let failures = count(|verdict| matches!(verdict, Verdict::Failed(_)));
         let skipped = count(|verdict| matches!(verdict, Verdict::Skipped(_)));
