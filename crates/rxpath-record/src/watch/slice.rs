@@ -107,6 +107,11 @@ impl TrafficSlice {
         }
     }
 
+    /// Whether probes counted while packets came.
+    pub fn is_sampled(&self) -> bool {
+        self.network.received >= 1.0
+    }
+
     /// Packets per second that the lowest devices took.
     pub fn received_pps(&self) -> f64 {
         self.received / self.window_s.max(1e-3)
@@ -200,6 +205,7 @@ mod tests {
         near("received_pps", 2000.0);
         // Each of three stages lost 5 packets; those of the device are not among the 2000 that it took.
         near("loss_ratio", 15.0 / 2005.0);
+        assert!(slice.is_sampled());
         near("network_cpu_us_per_packet", 200.0);
         near("busy_cpu_us_per_packet", 350.0);
         near("taken_cpu_us_per_packet", 50.0);
@@ -218,6 +224,7 @@ mod tests {
         let mut slice = TrafficSlice::default();
         slice.add(&old, Some(&totals(10, 10)));
         let metrics = slice.metrics();
+        assert!(!slice.is_sampled());
         assert!(!metrics.contains_key("network_cpu_us_per_packet"), "{metrics:?}");
         assert!(metrics.contains_key("busy_cpu_us_per_packet"));
         assert!(!metrics.contains_key("socket_to_read_p99_us"), "ten latencies have no p99");
