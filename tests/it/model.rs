@@ -40,7 +40,7 @@ fn bounds_answer_in_sentences_with_formula_and_assumption() {
         done.out.contains("by N >= ceil(lambda T)") && done.out.contains("if regular arrivals"),
         "{done:?}"
     );
-    assert!(done.out.contains(" needs --rcvbuf 4.23MiB (4,000 datagrams)."), "{done:?}");
+    assert!(done.out.contains(" needs --rcvbuf 4334KiB (4,000 datagrams)."), "{done:?}");
     assert!(done.out.contains("ring_capacity (packet_ns)"), "what is missing: {done:?}");
     let got = rxpath(&[words.as_slice(), &["--json"]].concat()).json();
     assert_eq!(got["settings"]["arrival_rate_pps"], 400_000);

@@ -243,6 +243,7 @@ fn missed(window: &Reading) -> Vec<Warning> {
     let unmatched = sum(|cpu| cpu.unmatched);
     let slices: u64 = window.tasks.iter().map(|task| task.charge.slices).sum();
     if unmatched > USUAL * window.cpus.len() as u64 + slices / SWITCHES {
+        let [unmatched, slices] = [unmatched, slices].map(grouped);
         let text =
             format!("{unmatched} end events without their start event, in {slices} time slices");
         warnings.push(Warning::new("events-unmatched", text).because(

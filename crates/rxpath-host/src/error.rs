@@ -1,7 +1,7 @@
 //! What can go wrong between this program and the host, by what the caller can do about it.
 
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use rxpath_core::Fact;
 use thiserror::Error;
@@ -112,9 +112,11 @@ impl HostError {
         }
     }
 
-    /// The error of a system call that just failed, from `errno`.
-    pub fn last_os(op: impl Into<String>) -> Self {
-        Self::os(op, &io::Error::last_os_error())
+    /// The error of a system call that just failed, from `errno`: read before `op` becomes text, for which memory may be
+    /// allocated.
+    pub fn last_os(op: impl fmt::Display) -> Self {
+        let error = io::Error::last_os_error();
+        Self::os(op.to_string(), &error)
     }
 
     /// The error of a failed system call that names no file.

@@ -28,7 +28,7 @@ pub fn descriptor(number: u16) -> Result<OwnedFd, HostError> {
     // SAFETY: takes numbers, touches no memory of ours; any number is allowed, of an open descriptor or not.
     let own = unsafe { libc::fcntl(i32::from(number), libc::F_DUPFD_CLOEXEC, 3) };
     if own < 0 {
-        return Err(HostError::last_os(format!("use descriptor {number}")));
+        return Err(HostError::last_os(format_args!("use descriptor {number}")));
     }
     // SAFETY: just opened, and nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(own) })

@@ -77,7 +77,7 @@ pub(crate) fn issue(
     if rc >= 0 {
         return Ok(());
     }
-    Err(HostError::last_os(format!("{op} {dev}")))
+    Err(HostError::last_os(format_args!("{op} {dev}")))
 }
 
 /// The answer of so many bytes to a command and the words behind it, as [`call`].

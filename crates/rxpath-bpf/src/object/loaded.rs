@@ -187,7 +187,7 @@ impl Loaded {
         found
             .test_run(input)
             .map(drop)
-            .map_err(|_| HostError::last_os(format!("run {program} on CPU {cpu}")))
+            .map_err(|_| HostError::last_os(format_args!("run {program} on CPU {cpu}")))
     }
 
     /// Runs an XDP program for `frames` copies of a frame that came in by a device, which leave as the program says;

@@ -30,7 +30,7 @@ pub fn affinity(tid: i32) -> Result<CpuList, HostError> {
     if result == 0 {
         Ok(list(&mask))
     } else {
-        Err(HostError::last_os(format!("ask for the CPUs of thread {tid}")))
+        Err(HostError::last_os(format_args!("ask for the CPUs of thread {tid}")))
     }
 }
 

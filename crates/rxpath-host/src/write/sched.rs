@@ -57,7 +57,11 @@ pub fn set_name(name: &str) -> Result<String, HostError> {
     bytes[..kept.len()].copy_from_slice(kept.as_bytes());
     // SAFETY: PR_SET_NAME reads at most 16 bytes up to a zero; `bytes` has 16 and the last one is zero.
     let result = unsafe { libc::prctl(libc::PR_SET_NAME, bytes.as_ptr()) };
-    if result == 0 { Ok(kept) } else { Err(HostError::last_os(format!("name the thread {kept}"))) }
+    if result == 0 {
+        Ok(kept)
+    } else {
+        Err(HostError::last_os(format_args!("name the thread {kept}")))
+    }
 }
 
 /// Sets the nice value of thread `tid` (0: the caller) and gives the value that it has now.
@@ -74,7 +78,7 @@ pub fn set_nice(tid: i32, nice: i32) -> Result<i32, HostError> {
 
 /// Why the last call of the scheduler failed.
 fn refused(what: String) -> HostError {
-    match HostError::last_os(what.clone()) {
+    match HostError::last_os(&what) {
         HostError::Kernel { errno: libc::EACCES | libc::EPERM, .. } => {
             HostError::Denied { what, capability: "CAP_SYS_NICE".into() }
         }

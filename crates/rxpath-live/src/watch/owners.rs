@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use rxpath_bpf::cost::own_cpu;
+use rxpath_core::number::grouped;
 use rxpath_host::Root;
 use rxpath_host::read::procfs::{socket_owner, task};
 
@@ -163,6 +164,7 @@ impl Owners {
     pub fn hidden(&self) -> Option<String> {
         let count = self.hidden_processes;
         (count > 0).then(|| {
+            let count = grouped(count as u64);
             format!("{count} processes do not show theirs: needs {}", socket_owner::NEEDED)
         })
     }
@@ -172,8 +174,10 @@ impl Owners {
         let all = self.processes.len();
         let left = all.checked_sub(self.measured.len()).filter(|left| *left > 0)?;
         Some(format!(
-            "{left} of {all} programs with sockets are not measured: at most {OWNERS} programs with {THREADS} threads \
-             together, those first whose sockets drop or are fullest"
+            "{} of {} programs with sockets are not measured: at most {OWNERS} programs with {THREADS} threads \
+             together, those first whose sockets drop or are fullest",
+            grouped(left as u64),
+            grouped(all as u64)
         ))
     }
 }

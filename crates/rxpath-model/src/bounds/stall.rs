@@ -1,6 +1,5 @@
 //! A reader that stops: when the socket overflows, what is lost, which buffer outlasts the stop, how long it drains.
 
-use rxpath_core::Bytes;
 use rxpath_core::number::{grouped, si};
 
 use super::{Bound, Parameters, percent, seconds, whole_up};
@@ -48,10 +47,10 @@ pub(super) fn compute(p: &Parameters) -> Option<Bound> {
         bound = bound.with("drain_s", drain).with("worst_sojourn_s", worst);
     }
     sentence += &format!(
-        "; to survive {} the socket needs --rcvbuf {} ({} datagrams)",
+        "; to survive {} the socket needs --rcvbuf {}KiB ({} datagrams)",
         seconds(stall),
-        // As the option takes it.
-        Bytes(bytes as u64).to_string().replace(' ', ""),
+        // Not a byte less.
+        (bytes / 1024.0).ceil(),
         grouped(needed as u64)
     );
     Some(Bound { sentence: sentence + ".", ..bound })

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use rxpath_core::number::grouped;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -167,8 +168,8 @@ impl RunWriter {
         format!(
             "{} events and {} whole trials are kept in {}; free space and run again, or \
              `rxpath report` what is there",
-            self.lines,
-            self.trials,
+            grouped(self.lines),
+            grouped(self.trials),
             self.directory.display()
         )
     }

@@ -183,7 +183,7 @@ impl TraceCommand {
             write(path, &serde_json::to_string(&chrome_trace(&events.kept))?)?;
             crate::note!(
                 "{} events in {}: open it at https://ui.perfetto.dev",
-                events.kept.len(),
+                grouped(events.kept.len() as u64),
                 path.display()
             );
         }

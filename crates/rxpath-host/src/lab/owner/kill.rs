@@ -36,7 +36,7 @@ fn kill(id: ProcessId) -> Result<bool, HostError> {
     let sent = unsafe {
         libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), libc::SIGKILL, no_info, 0)
     };
-    if sent == 0 { Ok(true) } else { Err(HostError::last_os(format!("kill process {pid}"))) }
+    if sent == 0 { Ok(true) } else { Err(HostError::last_os(format_args!("kill process {pid}"))) }
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Shown for Load {
         let rate = s.target_pps.map(|pps| format!("{} datagrams/s", grouped(pps)));
         let mut rows = vec![
             ("threads", placed(&s.threads)),
-            ("flows", format!("{}{connected}", s.flows_count)),
+            ("flows", format!("{}{connected}", grouped(s.flows_count as u64))),
             ("payload", format!("{} bytes; header: {}", s.size_bytes, s.header)),
             ("call", format!("{}, batch {}", s.call, s.batch)),
             ("rate", rate.unwrap_or_else(|| "as fast as possible".into())),
