@@ -104,7 +104,7 @@ impl Moved {
     pub fn ring(&self, side: PathSide, device: &str, owners: &[String]) -> (String, i64) {
         if !owners.is_empty() {
             let name = owners.join(" + ");
-            // In these the kernel counts a full backlog too: that of the counter's host.
+            // The kernel counts a full backlog in `rx.dropped` too: that of the counter's host.
             let (folded, own): (Vec<&String>, Vec<&String>) =
                 owners.iter().partition(|owner| owner.ends_with(".rx.dropped"));
             let own: i64 = own.into_iter().map(|name| self.get(name)).sum();

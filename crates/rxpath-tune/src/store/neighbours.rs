@@ -66,8 +66,8 @@ fn below(file: &Path, patience: Duration) -> Result<Option<LabLock>, HostError> 
 impl Store {
     /// The right to change these settings too, which all network namespaces share, where one of them is of that kind.
     ///
-    /// Taken after [`Store::lock`], and held with it. Who may not write below `run` has the lock of its namespace
-    /// alone: a process that shares no `/run` is not seen.
+    /// Taken after [`Store::lock`], and held with it. A process that can't write below [`RUN_DIR`] has the lock of its
+    /// namespace alone. One that shares no `/run` is not seen.
     ///
     /// **Errors** `Kernel` with `EBUSY` that names the holder.
     pub fn lock_shared<'a>(
