@@ -24,15 +24,14 @@ pub struct CostMeter {
     programs: Vec<(u32, String)>,
     begun: Instant,
     before: Vec<ProgramCost>,
-    // The kernel counts as long as this is open.
-    stats: Fact<std::os::fd::OwnedFd>,
+    stats: Fact<RunTimes>,
 }
 
 impl CostMeter {
     /// Asks the kernel to measure; where it refuses, the cost will say so.
     pub fn start(mut programs: Vec<(u32, String)>) -> Self {
         programs.sort_unstable();
-        let stats = rxpath_host::error::fact(enable_stats());
+        let stats = rxpath_host::error::fact(RunTimes::measured());
         Self { before: read(&programs), programs, stats, begun: Instant::now() }
     }
 
@@ -121,6 +120,20 @@ pub fn programs_in_kernel() -> Vec<u32> {
 pub fn own_cpu() -> Duration {
     let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
     nix::time::clock_gettime(clock).map_or(Duration::ZERO, Duration::from)
+}
+
+/// While one lives the kernel measures how long BPF programs run. It patches its code for the first, which takes up to 0.2 s
+/// where programs run often.
+#[derive(Debug)]
+pub struct RunTimes {
+    _stats: std::os::fd::OwnedFd,
+}
+
+impl RunTimes {
+    /// Asks the kernel to measure.
+    pub fn measured() -> Result<Self, HostError> {
+        enable_stats().map(|stats| Self { _stats: stats })
+    }
 }
 
 #[cfg(feature = "bpf")]

@@ -144,11 +144,11 @@ pub(crate) fn watch_with(
     probes.add_readers(&mut owners);
     let (ours, owners_count) = readers::measured(&looks.sockets, &owners);
     let connected = readers::of_connections(&looks.tcp.inodes(), &owners);
-    probes.start(ask.length);
+    probes.start();
     let around = Around::now();
     let groups_before = groups::read(&ours.pids);
     let (from, from_tcp) = (CpuSnapshot::take(&ours), CpuSnapshot::of_ours(&connected));
-    probes.begin();
+    probes.begin(ask.length);
     let before = snapshot(&mut counters);
     countable(&before)?;
     // Finding the owners took its time: sockets count from here on, inside the span of the counters.
@@ -159,13 +159,13 @@ pub(crate) fn watch_with(
     let after = snapshot(&mut counters);
     let reads = probes.end_window();
     let between = Between::marks(&from, &CpuSnapshot::of_ours(&ours), &ours);
-    // What takes time is done outside of the window: counts are divided by its length.
+    let of_connections = Between::marks(&from_tcp, &CpuSnapshot::of_ours(&connected), &connected);
+    let groups = ReaderGroups { ends: [groups_before, groups::read(&ours.pids)] };
+    let around = [&around, &Around::now()];
+    // What takes time comes after the window: counts are divided by its length.
     probes.close();
     looks.end();
     let (moved, reasons) = (after.since(&before), probes.reasons());
-    let groups = ReaderGroups { ends: [groups_before, groups::read(&ours.pids)] };
-    let of_connections = Between::marks(&from_tcp, &CpuSnapshot::of_ours(&connected), &connected);
-    let around = [&around, &Around::now()];
     owners.extend(looks.owners_since(&around[1].listeners, &inodes));
     owners.extend(readers::of_closed(&between, &looks.sockets, &owners, reads.as_ref()));
     let waiters = readers::waiters(&between, &looks.sockets, &owners, reads.as_ref());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use rxpath_bpf::cost::{PartMeter, own_cpu};
+use rxpath_bpf::cost::{PartMeter, RunTimes, own_cpu};
 use rxpath_bpf::object::Loaded;
 use rxpath_bpf::{Probe, ProbeCost, probe};
 use rxpath_record::evidence::Probed;
@@ -46,12 +46,11 @@ impl Probes {
         self.parts.map_or_else(|| Programs::none(NOT_ASKED), Parts::into_programs)
     }
 
-    /// Before a window of about this length.
-    pub(super) fn start(&mut self, length: Duration) {
+    pub(super) fn start(&mut self) {
         if self.wanted {
             self.parts = Some(Parts::start());
         }
-        self.parts.iter_mut().for_each(|parts| parts.measure_cost(length));
+        self.parts.iter_mut().for_each(|parts| parts.timed = RunTimes::measured().ok());
     }
 
     /// Adds who has read the sockets by now: `/proc` may not show who has them open.
@@ -64,10 +63,10 @@ impl Probes {
         }
     }
 
-    /// The window begins.
-    pub(super) fn begin(&mut self) {
+    /// A window of about this length begins.
+    pub(super) fn begin(&mut self, length: Duration) {
         self.cpu_before = own_cpu();
-        self.parts.iter_mut().for_each(Parts::begin);
+        self.parts.iter_mut().for_each(|parts| parts.begin(length));
     }
 
     /// To be called some fifty times a second: the cost is measured in the first part of the window only.
@@ -121,7 +120,9 @@ struct Parts {
     witness: Witness,
     reasons: Result<Reasons, String>,
     reads: Result<Reading, String>,
-    /// None where no program runs.
+    /// Until the window begins: its meter then finds the kernel measuring.
+    timed: Option<RunTimes>,
+    /// From the window's begin on; none where no program runs.
     meter: Option<PartMeter>,
     begun: Instant,
 }
@@ -148,14 +149,14 @@ impl Parts {
         let reasons = Reasons::start();
         let reads = in_time(begun).and_then(|()| Reading::start());
         let witness = Witness::start_while(&|| in_time(begun));
-        Self { witness, reasons, reads, meter: None, begun: Instant::now() }
+        Self { witness, reasons, reads, timed: None, meter: None, begun: Instant::now() }
     }
 
     /// Programs that are in their places.
     fn of(programs: Programs) -> Self {
         let reasons = Err("a deep look does not watch them".to_owned());
         let (witness, reads) = (Witness::of_locks(programs.locks), programs.reads.map(Reading::of));
-        Self { witness, reasons, reads, meter: None, begun: Instant::now() }
+        Self { witness, reasons, reads, timed: None, meter: None, begun: Instant::now() }
     }
 
     fn into_programs(self) -> Programs {
@@ -163,17 +164,13 @@ impl Parts {
         Programs { reads, locks: self.witness.locks }
     }
 
-    /// Not in the window: until the kernel measures, it patches its code, which takes 0.2 s where programs run often.
-    fn measure_cost(&mut self, length: Duration) {
-        let objects: Vec<&Loaded> = self.probes().into_iter().map(Probe::loaded).collect();
-        self.meter = (!objects.is_empty()).then(|| PartMeter::start(&objects, length));
-    }
-
-    fn begin(&mut self) {
+    fn begin(&mut self, length: Duration) {
         self.witness.begin();
         self.reasons.iter_mut().for_each(Reasons::begin);
         self.reads.iter_mut().for_each(Reading::begin);
-        self.begun = Instant::now();
+        let objects: Vec<&Loaded> = self.probes().into_iter().map(Probe::loaded).collect();
+        let meter = (!objects.is_empty()).then(|| PartMeter::start(&objects, length));
+        (self.meter, self.timed, self.begun) = (meter, None, Instant::now());
     }
 
     /// What the programs cost over the window, which ends here.
