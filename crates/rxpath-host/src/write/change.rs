@@ -224,26 +224,6 @@ pub(crate) fn write_value(path: &Path, value: &str) -> Result<(), HostError> {
     })
 }
 
-/// Writes a sysctl or sysfs attribute and reads it back.
-///
-/// **Errors** when there is no such file or it is no file; a value that is refused is an outcome.
-pub(crate) fn set_file(target: Target, value: &str) -> Result<SettingChange, HostError> {
-    let Some(path) = target.path() else {
-        return Err(HostError::malformed("setting", 0, format!("{target} is not a file")));
-    };
-    // Write-only attributes exist (route/flush): no value before is not an error.
-    let before = match read_value(&path) {
-        Err(error @ HostError::Missing { .. }) => return Err(error),
-        other => other.ok(),
-    };
-    let written = write_value(&path, value);
-    let after = read_value(&path).ok();
-    Ok(match written {
-        Ok(()) => SettingChange::judge(target, before, value, after),
-        Err(error) => SettingChange::refused(target, before, value, (after, error.reason())),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -327,18 +307,5 @@ mod tests {
         let change = SettingChange::judge(target(), Some("1".into()), "8000", Some("8064".into()));
         let text = change.applied().unwrap_err().to_string();
         assert!(text.contains("net.core.x") && text.contains("8064"), "{text}");
-    }
-
-    #[test]
-    fn a_file_is_set_and_read_back() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("attr");
-        assert!(matches!(
-            set_file(Target::Sysfs { path: path.clone() }, "2"),
-            Err(HostError::Missing { .. })
-        ));
-        fs::write(&path, "1").unwrap();
-        let change = set_file(Target::Sysfs { path }, "2").unwrap();
-        assert_eq!((change.before.as_deref(), change.outcome), (Some("1"), ChangeOutcome::Applied));
     }
 }

@@ -13,7 +13,7 @@ use crate::read::identity::Identity;
 use crate::read::ioctl;
 use crate::read::netlink::ethtool::group::wanted_word;
 use crate::read::netlink::ethtool::link_pairs::{chosen, fec_obstacle, link_obstacle};
-use crate::write::change::{read_value, write_value};
+use crate::write::change::{SettingChange, read_value, write_value};
 use crate::write::ioctl::per_queue::set_queue_moderation;
 use crate::{Group, HostError, Root, Target};
 
@@ -112,6 +112,27 @@ impl Default for HostSetter {
 }
 
 impl HostSetter {
+    /// Writes a value and reads it back; of a group the pairs that it names.
+    ///
+    /// **Errors** where it can't be read: there is no such setting here. A value that is refused is an outcome.
+    pub fn set(&mut self, target: Target, value: &str) -> Result<SettingChange, HostError> {
+        let as_far = |whole: String| target.as_far_as(&whole, value);
+        let before = self.read(&target)?.map(as_far);
+        let asked = self.spell_out(&target, value)?;
+        let written = self.write(&target, value);
+        let after = self.read(&target);
+        Ok(match written {
+            Ok(()) => {
+                let after = after?.map(as_far);
+                SettingChange::judge(target, before, &asked, after)
+            }
+            Err(error) => {
+                let after = after.ok().flatten().map(as_far);
+                SettingChange::refused(target, before, &asked, (after, error.reason()))
+            }
+        })
+    }
+
     fn route(&mut self) -> Result<&mut Netlink, HostError> {
         Netlink::opened(&mut self.route, Netlink::route)
     }
@@ -345,6 +366,8 @@ mod tests {
     use super::*;
     use std::fs;
 
+    use crate::write::change::ChangeOutcome;
+
     #[test]
     fn a_file_that_lists_its_words_is_read_as_what_it_takes() {
         let dir = tempfile::tempdir().unwrap();
@@ -359,6 +382,17 @@ mod tests {
             fs::read_to_string(&path).unwrap().starts_with("always[madvise]"),
             "written in place"
         );
+    }
+
+    #[test]
+    fn a_file_is_set_and_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("attr");
+        let set = || HostSetter::default().set(Target::Sysfs { path: path.clone() }, "2");
+        assert!(matches!(set(), Err(HostError::Missing { .. })));
+        fs::write(&path, "1").unwrap();
+        let change = set().unwrap();
+        assert_eq!((change.before.as_deref(), change.outcome), (Some("1"), ChangeOutcome::Applied));
     }
 
     /// As on kernels before 5.6: the ioctl reads, and nothing here sets.

@@ -5,7 +5,7 @@ use rxpath_host::pairs::Pairs;
 use rxpath_host::read::sysfs::device::parse_mask;
 use rxpath_host::write::change::SettingChange;
 use rxpath_host::write::setter::{HostSetter, Setter};
-use rxpath_host::{Group, HostError, Knob, Target};
+use rxpath_host::{Group, Knob, Target};
 
 use crate::error::LabError;
 use crate::scenario::spec::Lab;
@@ -49,24 +49,7 @@ pub fn is_of_namespace(target: &Target) -> bool {
 /// Where it can't be read: there is no such setting here.
 pub fn set(ns: &Namespace, name: &str, value: &str) -> Result<SettingChange, LabError> {
     let knob = knob(name).map_err(LabError::internal)?;
-    let value = knob.text(value.trim());
-    Ok(ns.run(move |_| write(&knob.target, &value))??)
-}
-
-fn write(target: &Target, value: &str) -> Result<SettingChange, HostError> {
-    let mut setter = HostSetter::default();
-    let read = |setter: &mut HostSetter| -> Result<Option<String>, HostError> {
-        Ok(setter.read(target)?.map(|whole| target.as_far_as(&whole, value)))
-    };
-    let before = read(&mut setter)?;
-    let asked = setter.spell_out(target, value)?;
-    match setter.write(target, value) {
-        Ok(()) => Ok(SettingChange::judge(target.clone(), before, &asked, read(&mut setter)?)),
-        Err(error) => {
-            let after = read(&mut setter).ok().flatten();
-            Ok(SettingChange::refused(target.clone(), before, &asked, (after, error.reason())))
-        }
-    }
+    Ok(ns.set(knob.target, &knob.text(value.trim()))?)
 }
 
 /// What the rest of the lab must know of the path as these settings made it: where packets are handled decides which

@@ -13,8 +13,9 @@ use crate::netlink::Netlink;
 use crate::read::ioctl;
 use crate::read::netlink::UdpSocket;
 use crate::read::netlink::ethtool::feature_names;
-use crate::write::change::{SettingChange, set_file};
+use crate::write::change::SettingChange;
 use crate::write::netlink::qdisc::QdiscSpec;
+use crate::write::setter::HostSetter;
 use crate::{Group, HostError, Root, Target};
 
 /// The namespace as its thread sees it; handed to the closures of [`super::NsThread::run`].
@@ -162,9 +163,10 @@ impl Namespace {
         self.run(move |_| Netlink::sock_diag()?.udp_sockets(port))?
     }
 
-    fn set(&self, target: Target, value: &str) -> Result<SettingChange, HostError> {
+    /// As [`HostSetter::set`].
+    pub fn set(&self, target: Target, value: &str) -> Result<SettingChange, HostError> {
         let value = value.to_owned();
-        self.run(move |_| set_file(target, &value))?
+        self.run(move |_| HostSetter::default().set(target, &value))?
     }
 
     /// Sets a sysctl of the namespace and reads it back.
