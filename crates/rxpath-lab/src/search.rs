@@ -6,7 +6,6 @@
 pub mod answer;
 pub mod ask;
 mod axes;
-mod budget;
 pub mod candidates;
 pub mod catalogue;
 pub mod confirming;
@@ -16,5 +15,6 @@ mod in_variant;
 pub mod live;
 mod made;
 pub mod product;
+pub mod searched;
 pub mod session;
 mod trials;

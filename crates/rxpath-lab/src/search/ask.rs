@@ -6,7 +6,7 @@ use rxpath_core::Nanos;
 use rxpath_record::metric::{good, is_share, scale};
 use rxpath_stats::Scale;
 use rxpath_stats::scale::Good;
-use rxpath_tune::auto::{self, Candidate, GuardLimit, MetricGuard};
+use rxpath_tune::auto::{GuardLimit, MetricGuard};
 
 /// The least value that still has a logarithm: of a trial that delivered nothing.
 const NOTHING: f64 = 1e-9;
@@ -72,21 +72,6 @@ pub struct SearchOptions<'a> {
     pub bundle: bool,
     /// Seed of the arrays and of the order of trials.
     pub seed: u64,
-}
-
-/// The probability that any useless candidate is proven.
-const ERROR: f64 = 0.05;
-
-impl SearchOptions<'_> {
-    /// What is searched for, on any traffic.
-    pub fn plan<'p>(
-        &self,
-        candidates: &'p [Candidate],
-        (objective, guards): (&Objective, &'p [MetricGuard]),
-    ) -> auto::Plan<'p> {
-        let (sign, bundle, seed) = (objective.sign(), self.bundle, self.seed);
-        auto::Plan { candidates, guards, sign, error: ERROR, bundle, seed }
-    }
 }
 
 /// How a guard is written.

@@ -19,6 +19,7 @@ use super::confirming::confirmation;
 use super::ground::{Ground, InLab};
 use super::in_variant::InVariant;
 use super::made::{KEPT, Made, START};
+use super::searched::Searched;
 use super::trials::{TrialOf, Trials};
 use crate::error::LabError;
 use crate::hosts::Hosts;
@@ -112,22 +113,20 @@ impl SearchSession<'_> {
             return Ok(());
         }
         let candidates = answer.candidates.clone();
-        let plan = asked.plan(&candidates, (&self.objective, &self.guards));
+        let (objective, guards) = (&self.objective, self.guards.as_slice());
+        let searched = Searched { candidates: &candidates, objective, guards, deadline };
         let with = |sets: &[String]| self.with(sets);
         let mut trials = Trials {
             steps,
             with: &with,
-            candidates: &candidates,
-            objective: &self.objective,
-            guards: &self.guards,
+            searched,
             measure,
-            deadline,
             full,
             made: Vec::new(),
             variants: BTreeMap::new(),
             full_count: 1,
         };
-        let found = auto::search(&mut trials, &plan).map_err(|failed| match failed {
+        let found = auto::search(&mut trials, &searched.plan(asked)).map_err(|failed| match failed {
             Failed::Measure(error, known) => {
                 (answer.found, answer.trials) = (Some(*known), std::mem::take(&mut trials.made));
                 Stop::Lab(error)

@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 
 use rxpath_core::Nanos;
 use rxpath_record::manifest::Trial;
-use rxpath_tune::auto::{Candidate, Measure, MetricGuard, Phase, TrialReading};
+use rxpath_tune::auto::{Measure, Phase, TrialReading};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::ask::Objective;
-use super::budget;
 use super::made::{KEPT, Made, START};
+use super::searched::Searched;
 use crate::error::{LabError, cannot};
 use crate::run::steps::Steps;
 use crate::scenario::spec::Variant;
@@ -51,13 +50,9 @@ pub struct Trials<'a, 'r, 'o> {
     /// The run that they are made in.
     pub steps: &'a mut Steps<'r, 'o>,
     pub with: &'a With<'a>,
-    pub candidates: &'a [Candidate],
-    pub objective: &'a Objective,
-    pub guards: &'a [MetricGuard],
+    pub searched: Searched<'a>,
     /// Length of a full window.
     pub measure: Nanos,
-    /// When the budget ends.
-    pub deadline: Instant,
     /// What a full trial takes.
     pub full: Duration,
     /// Those made so far.
@@ -77,16 +72,14 @@ impl Trials<'_, '_, '_> {
         if let Some(known) = self.variants.get(on) {
             return Ok(known.clone());
         }
-        let sets: Vec<String> =
-            on.iter().flat_map(|at| self.candidates[*at].sets.iter().cloned()).collect();
-        let made = (self.with)(&sets).map_err(LabError::internal)?;
+        let made = (self.with)(&self.searched.sets(on)).map_err(LabError::internal)?;
         self.variants.insert(on.to_vec(), made.clone());
         Ok(made)
     }
 
     /// A trial that tells the objective: one without a rate is repeated, and is no zero.
     fn told(&mut self, variant: &Variant, block: u32, measure: Nanos) -> Result<Trial, LabError> {
-        let metric = &self.objective.metric;
+        let metric = &self.searched.objective.metric;
         for _ in 0..ATTEMPTS {
             let trial = self.steps.trial(variant, block, measure)?;
             if trial.metrics.contains_key(metric) {
@@ -95,17 +88,6 @@ impl Trials<'_, '_, '_> {
         }
         let what = format!("{ATTEMPTS} trials in a row did not tell {metric}");
         Err(cannot(what, "longer trials: --set trials.measure=1s"))
-    }
-
-    fn reading(&self, trial: &Trial, variant: &Variant) -> TrialReading {
-        let value = |metric: &str| trial.metrics.get(metric).copied();
-        let guards = self.guards.iter().map(|guard| guard.reading(value(&guard.metric)?)).collect();
-        TrialReading {
-            objective: self.objective.reading(value(&self.objective.metric).unwrap_or(0.0)),
-            guards,
-            flow: value(variant.protocol().main_metric()).unwrap_or(0.0),
-            broke: None,
-        }
     }
 
     /// A full trial takes the mean of those so far.
@@ -153,16 +135,17 @@ impl Measure for Trials<'_, '_, '_> {
         if phase != Phase::Alone {
             self.took(begun.elapsed());
         }
-        let names = on.iter().map(|at| self.candidates[*at].name.clone()).collect();
+        let names = self.searched.names(on);
         self.made.push(TrialOf { trial: trial.trial, phase, block, on: names });
-        Ok(self.reading(&trial, &variant))
+        let flow = trial.metrics.get(variant.protocol().main_metric()).copied().unwrap_or(0.0);
+        Ok(self.searched.reading(&trial.metrics, flow).unwrap_or_default())
     }
 
     fn left(&self) -> usize {
-        budget::trials(self.deadline, self.full)
+        self.searched.trials_left(self.full)
     }
 
     fn step(&mut self, text: &str) {
-        self.steps.say(&budget::step(self.deadline, text));
+        self.steps.say(&self.searched.step(text));
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rxpath_host::write::setter::HostSetter;
 use rxpath_record::watch::TrafficSlice;
 use rxpath_stats::quantile::median;
-use rxpath_tune::auto::{Broke, Candidate, Measure, MetricGuard, Phase, TrialReading};
+use rxpath_tune::auto::{Broke, Measure, Phase, TrialReading};
 use rxpath_tune::switch::SettingsSwitch;
 
 use super::Times;
@@ -14,8 +14,7 @@ use super::host::{Host, InitialSettings};
 use super::limits::{Broken, Limits};
 use super::meter::Meter;
 use super::stop::Stop;
-use crate::search::ask::Objective;
-use crate::search::budget;
+use crate::search::searched::Searched;
 
 /// A slice with less of the usual load says nothing of the settings.
 const LEAST_LOAD: f64 = 0.5;
@@ -38,16 +37,10 @@ pub struct Slices<'a> {
     pub host: &'a Host<'a>,
     /// Its settings as they were at the start.
     pub base: InitialSettings,
-    /// What is tried.
-    pub candidates: &'a [Candidate],
-    /// What is made better.
-    pub objective: &'a Objective,
-    /// What must not become worse.
-    pub guards: &'a [MetricGuard],
+    /// What is searched.
+    pub searched: Searched<'a>,
     /// Of a slice.
     pub times: Times,
-    /// When the budget ends.
-    pub deadline: Instant,
     /// What no glance may exceed.
     pub limits: Limits,
     /// What was seen so far.
@@ -116,7 +109,7 @@ impl Slices<'_> {
         }
         let by_settings = is_by_settings(on, calm);
         self.answer.breaches.push(Breach {
-            on: self.names(on),
+            on: self.searched.names(on),
             limit: broken.limit.clone(),
             undone_after_s,
             by_settings,
@@ -128,17 +121,11 @@ impl Slices<'_> {
         Ok(if by_settings { Ended::Broken(slice, broken) } else { Ended::Void(broken.limit) })
     }
 
-    fn names(&self, on: &[usize]) -> Vec<String> {
-        on.iter().map(|at| self.candidates[*at].name.clone()).collect()
-    }
-
     /// Switches to exactly these candidates; in words why they can't be made.
     fn to(&mut self, on: &[usize]) -> Result<Result<(), String>, Stop> {
         self.switch.base()?;
-        let sets: Vec<String> =
-            on.iter().flat_map(|at| self.candidates[*at].sets.iter().cloned()).collect();
-        let steps = self.host.steps(&self.base, &sets)?;
-        let is_slow = on.iter().any(|at| self.candidates[*at].risk.is_slow());
+        let steps = self.host.steps(&self.base, &self.searched.sets(on))?;
+        let is_slow = on.iter().any(|at| self.searched.candidates[*at].risk.is_slow());
         let rounded = match self.switch.to(&steps, self.times.hold(is_slow))? {
             Ok(rounded) => rounded,
             Err(why) => return Ok(Err(why)),
@@ -152,19 +139,12 @@ impl Slices<'_> {
     }
 
     fn reading(&self, slice: &TrafficSlice) -> Option<TrialReading> {
-        let metrics = slice.metrics();
-        let value = |metric: &str| metrics.get(metric).copied();
-        Some(TrialReading {
-            objective: self.objective.reading(value(&self.objective.metric)?),
-            guards: self.guards.iter().map(|guard| guard.reading(value(&guard.metric)?)).collect(),
-            // What the traffic brings is not up to the settings; what of it gets through is.
-            flow: 1.0 - slice.loss_ratio(),
-            broke: None,
-        })
+        // What the traffic brings is not up to the settings; what of it gets through is.
+        self.searched.reading(&slice.metrics(), 1.0 - slice.loss_ratio())
     }
 
     fn void(&mut self, on: &[usize], why: String) {
-        let void = VoidSlice { on: self.names(on), why };
+        let void = VoidSlice { on: self.searched.names(on), why };
         self.answer.void.push(void);
     }
 
@@ -176,7 +156,7 @@ impl Slices<'_> {
         }
         let reading = self.reading(slice);
         let reading =
-            reading.ok_or_else(|| format!("{} was not measured", self.objective.metric))?;
+            reading.ok_or_else(|| format!("{} was not measured", self.searched.objective.metric))?;
         self.answer.loads_pps.push(device_pps);
         Ok(reading)
     }
@@ -194,7 +174,7 @@ impl Measure for Slices<'_> {
                         broke: Some(Broke::Refused(why)),
                         ..TrialReading::default()
                     }),
-                    _ => Err(Stop::NotTogether { names: self.names(on).join(", "), why }),
+                    _ => Err(Stop::NotTogether { names: self.searched.names(on).join(", "), why }),
                 };
             }
             match self.watch(on, phase)? {
@@ -207,7 +187,7 @@ impl Measure for Slices<'_> {
                 }
                 Ended::Whole(slice, device_pps) => match self.said(&slice, device_pps) {
                     Ok(reading) => {
-                        let (on, metrics) = (self.names(on), slice.metrics());
+                        let (on, metrics) = (self.searched.names(on), slice.metrics());
                         self.answer.slices.push(SliceOf { phase, block, on, metrics });
                         return Ok(reading);
                     }
@@ -221,11 +201,11 @@ impl Measure for Slices<'_> {
     }
 
     fn left(&self) -> usize {
-        budget::trials(self.deadline, self.times.full())
+        self.searched.trials_left(self.times.full())
     }
 
     fn step(&mut self, text: &str) {
-        (self.say)(&budget::step(self.deadline, text));
+        (self.say)(&self.searched.step(text));
     }
 }
 

@@ -20,6 +20,7 @@ use rxpath_lab::search::live::limits::Limits;
 use rxpath_lab::search::live::meter::Meter;
 use rxpath_lab::search::live::slices::Slices;
 use rxpath_lab::search::live::{Start, Times};
+use rxpath_lab::search::searched::Searched;
 use rxpath_record::run::run_id;
 use rxpath_record::verdict::Stage;
 use rxpath_record::watch::TrafficSlice;
@@ -217,21 +218,20 @@ impl AutoCommand {
         let (id, mut open) = store.begin()?;
         *journal = Some(id);
         let watch = start_watchdog(&store, id, &mut open, (search.times.hold(false), true))?;
+        let (objective, guards) = (&search.objective, search.guards.as_slice());
+        let searched = Searched { candidates: &candidates, objective, guards, deadline };
         let mut slices = Slices {
             meter,
             switch: SettingsSwitch::new(open, HostSetter::default(), watch),
             host,
             base,
-            candidates: &candidates,
-            objective: &search.objective,
-            guards: &search.guards,
+            searched,
             times: search.times,
-            deadline,
-            limits: Limits::new(guards::watched(&search.objective, &search.guards)),
+            limits: Limits::new(guards::watched(objective, guards)),
             answer: LiveAnswer::default(),
             say: &|text| crate::note!("{text}"),
         };
-        let plan = self.asked().plan(&candidates, (&search.objective, &search.guards));
+        let plan = searched.plan(&self.asked());
         let found = auto::search(&mut slices, &plan).map_err(|failed| match failed {
             Failed::Measure(stop, known) => {
                 answer.found = Some(*known);
