@@ -4,6 +4,7 @@ use libc::{
     IFLA_ADDRESS, IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_LINK, IFLA_LINKINFO, IFLA_MASTER,
     RTM_NEWLINK,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::HostError;
 use crate::netlink::socket::{CREATE, Netlink};
@@ -20,7 +21,8 @@ const IFLA_IPVLAN_MODE: u16 = 1;
 const MODE_L2: u16 = 0;
 
 /// Kinds of devices over another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum UpperKind {
     /// A bridge; the device below becomes its only port. **Source** net/bridge/br_if.c `br_add_if`.
     Bridge,

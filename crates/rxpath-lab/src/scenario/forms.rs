@@ -48,18 +48,6 @@ pub enum WorkloadEngine<U> {
     Udp(U),
 }
 
-/// A device over another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Upper {
-    /// A bridge with the receiver's end as its only port.
-    Bridge,
-    /// A macvlan in bridge mode.
-    Macvlan,
-    /// An ipvlan in mode L2.
-    Ipvlan,
-}
-
 /// A queueing discipline of the sender's end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]

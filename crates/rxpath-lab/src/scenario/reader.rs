@@ -1,6 +1,7 @@
 //! From the merged settings of a variant to the sections and workloads of the resolved form.
 
 use rxpath_core::{CpuList, Warning};
+use rxpath_host::lab::upper::UpperKind;
 use rxpath_load::http;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,7 +17,7 @@ use super::place::{Misplaced, Places};
 use super::sections::{LOAD_KEYS, Program, SERVE_KEYS, Section};
 use super::spec::{
     Background, Datagrams, External, Lab, LoadOptions, Observe, Options, Own, Protocol,
-    ServeOptions, Trials, Tune, Upper, Workload, WorkloadEngine,
+    ServeOptions, Trials, Tune, Workload, WorkloadEngine,
 };
 use super::value::Setting;
 
@@ -130,9 +131,9 @@ impl<'a> Reader<'a> {
             lab.turbo.and_then(|on| power.turbo.lacks(on)),
             lab.smt.and_then(|on| power.smt.lacks(on)),
             lab.flow_rule.then(|| NO_FLOW_RULES.to_owned()),
-            lacks(lab.upper == Some(Upper::Bridge), &offers.bridge),
-            lacks(lab.upper == Some(Upper::Macvlan), &offers.macvlan),
-            lacks(lab.upper == Some(Upper::Ipvlan), &offers.ipvlan),
+            lacks(lab.upper == Some(UpperKind::Bridge), &offers.bridge),
+            lacks(lab.upper == Some(UpperKind::Macvlan), &offers.macvlan),
+            lacks(lab.upper == Some(UpperKind::Ipvlan), &offers.ipvlan),
             lacks(lab.nft_rx.is_some() || lab.nft_tx.is_some(), &offers.nft),
             lacks(self.get("lab.iptables_rx").is_some(), &offers.iptables),
         ];

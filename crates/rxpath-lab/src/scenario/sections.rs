@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use rxpath_core::{CpuList, Nanos, SchedClass};
+use rxpath_host::lab::upper::UpperKind;
 use rxpath_load::http::serve::options::Trigger;
 use rxpath_load::pace::Pacing;
 use rxpath_load::tcp::serve::options::ReceiveMethod;
@@ -15,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::forms::{Parser, Qdisc, Topology, Upper, WorkloadEngine};
+use super::forms::{Parser, Qdisc, Topology, WorkloadEngine};
 use super::key::Kind::{
     Bool, Choice, Command, Cpus, Int, Lines, Names, OneCpu, Ratio, Signed, Text,
 };
@@ -134,7 +135,7 @@ section! {
         napi_cpu: Option<u32>, OneCpu, ALL, "CPU that the NAPI threads are pinned to";
         napi_idle: bool, Bool, ALL, "NAPI threads run as SCHED_IDLE (starves the ring on purpose)";
         awake: bool, Bool, ALL, "keep idle CPUs from sleeping during a trial: in a virtual machine a sleeping one resumes late";
-        upper: Option<Upper>, Choice(&["bridge", "macvlan", "ipvlan"]), ALL, "a device over the receiver's end, which has its addresses";
+        upper: Option<UpperKind>, Choice(&["bridge", "macvlan", "ipvlan"]), ALL, "a device over the receiver's end, which has its addresses";
         flow_rule: bool, Bool, ALL, "a flow rule of the receiving device that steers the workload to one queue; needs n-tuple filters";
         turbo: Option<bool>, Bool, ALL, "what the host's turbo must be; a run never switches it";
         smt: Option<bool>, Bool, ALL, "what the host's SMT must be; a run never switches it";

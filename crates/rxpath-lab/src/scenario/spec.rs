@@ -9,7 +9,7 @@ use rxpath_core::{CpuList, Nanos, Warning};
 use rxpath_record::comparison::Published;
 use serde::{Deserialize, Serialize, Serializer};
 
-pub use super::forms::{Parser, Qdisc, Topology, Upper, WorkloadEngine};
+pub use super::forms::{Parser, Qdisc, Topology, WorkloadEngine};
 pub use super::on_hosts::OnHosts;
 pub use super::protocol::Protocol;
 pub use super::sections::{Background, Lab, LoadOptions, Observe, Options, ServeOptions, Trials};

@@ -34,7 +34,7 @@ use super::tuned::{self, DEVICE};
 use super::{Change, Started, Testbed, filters, flows};
 use crate::clock::monotonic_ns;
 use crate::error::LabError;
-use crate::scenario::spec::{Lab, Tune, Upper};
+use crate::scenario::spec::{Lab, Tune};
 
 /// The device over the receiver's end, where there is one.
 const UPPER: &str = "upper";
@@ -151,12 +151,8 @@ fn link(tx: &Namespace, rx: &Namespace, lab: &Lab) -> Result<Vec<IpAddr>, LabErr
 
 /// The device that has the receiver's addresses, and its hardware address.
 fn upper(rx: &Namespace, lab: &Lab) -> Result<(&'static str, [u8; 6]), LabError> {
-    let (kind, mac) = match lab.upper {
-        None => return Ok((DEVICE, RX_MAC)),
-        Some(Upper::Bridge) => (UpperKind::Bridge, RX_MAC),
-        Some(Upper::Macvlan) => (UpperKind::Macvlan, UPPER_MAC),
-        Some(Upper::Ipvlan) => (UpperKind::Ipvlan, RX_MAC),
-    };
+    let Some(kind) = lab.upper else { return Ok((DEVICE, RX_MAC)) };
+    let mac = if kind == UpperKind::Macvlan { UPPER_MAC } else { RX_MAC };
     rx.upper(kind, (UPPER, DEVICE), mac)?;
     rx.set_mtu(UPPER, lab.mtu_bytes)?;
     Ok((UPPER, mac))
