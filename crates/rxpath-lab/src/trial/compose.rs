@@ -214,14 +214,9 @@ fn no_rates(silent: [bool; 2]) -> impl Iterator<Item = Warning> {
 
 /// What the programs of both sides showed, one of each host: the senders, then the receivers.
 fn programs(trial: TrialSources<'_>) -> [Vec<SideSeen<'_>>; 2] {
-    let TrialSources { raw, spans, .. } = trial;
-    [(&raw.load, &spans.load), (&raw.serve, &spans.serve)].map(|(side, whole)| {
-        if side.parts.is_empty() {
-            return vec![SideSeen::of(side, whole.clone())];
-        }
-        let span = |part| raw.span(part).unwrap_or_default();
-        side.parts.iter().map(|(_, part)| SideSeen::of(part, span(part))).collect()
-    })
+    let raw = trial.raw;
+    let seen = |program| SideSeen::of(program, raw.span(program).unwrap_or_default());
+    [&raw.load, &raw.serve].map(|side| side.programs().map(seen).collect())
 }
 
 /// CPU time of the sides' threads per unit: `scale` says in which part of a second, `rates` the units per second of each.

@@ -29,6 +29,12 @@ pub struct SideMeasurements {
 }
 
 impl SideMeasurements {
+    /// What each host's program left, in the order of the hosts.
+    pub fn programs(&self) -> impl Iterator<Item = &Self> {
+        let alone = self.parts.is_empty().then_some(self);
+        alone.into_iter().chain(self.parts.iter().map(|(_, part)| part))
+    }
+
     /// What stands under this name; of several hosts also what each of them left, behind it.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (String, &'a Self)> {
         let parts = self.parts.iter().map(move |(host, part)| (format!("{name}@{host}"), part));

@@ -25,7 +25,6 @@ use crate::testbed::Testbed;
 use crate::trial::evidence::{SideSeen, gather};
 use crate::trial::measurements::Measurements;
 use crate::trial::result::WorkloadResult;
-use crate::trial::side::SideMeasurements;
 
 /// What one of several receivers showed.
 pub(super) struct Alone {
@@ -71,9 +70,9 @@ pub(super) fn pairs(testbed: &dyn Testbed, raw: &Measurements) -> Vec<PairPacket
         return Vec::new();
     }
     let [senders, receivers] = [PathSide::Tx, PathSide::Rx].map(|side| testbed.hosts(side));
-    let (loads, serves) = (results(&raw.load), results(&raw.serve));
+    let [loads, serves] = [&raw.load, &raw.serve].map(|side| side.programs().collect::<Vec<_>>());
     let pair = |(sender, receiver): (usize, usize)| {
-        let load = loads.get(sender)?.udp_load()?;
+        let load = loads.get(sender)?.result.udp_load()?;
         let serve = serves.get(receiver).or(serves.first());
         let of_it = pairs.senders_of(receiver).len();
         Some(PairPackets {
@@ -82,18 +81,10 @@ pub(super) fn pairs(testbed: &dyn Testbed, raw: &Measurements) -> Vec<PairPacket
             offered_packets: offered(load, |address| {
                 testbed.receiver_at(address) == Some(receiver)
             }),
-            delivered_packets: serve.and_then(|it| delivered(it, sender, of_it)),
+            delivered_packets: serve.and_then(|it| delivered(&it.result, sender, of_it)),
         })
     };
     pairs.each().filter_map(pair).collect()
-}
-
-/// The results of a side's programs.
-fn results(side: &SideMeasurements) -> Vec<&WorkloadResult> {
-    if side.parts.is_empty() {
-        return vec![&side.result];
-    }
-    side.parts.iter().map(|(_, part)| &part.result).collect()
 }
 
 /// What a sender offered to the addresses of one of its receivers; with one address it has one receiver.
