@@ -35,7 +35,6 @@ use super::result::WorkloadResult;
 use super::side::SideMeasurements;
 use super::steadiness;
 use super::stolen;
-use super::window::Span;
 use crate::output::Metrics;
 use crate::scenario::spec::{Protocol, Variant};
 use crate::testbed::Testbed;
@@ -53,13 +52,13 @@ pub struct Number {
 /// What a trial's evidence says of every receiver alike: where the softirq runs, how the load could be spread over CPUs
 /// and how it was.
 fn known(trial: TrialSources<'_>) -> WindowEvidence {
-    let TrialSources { testbed, raw, spans, .. } = trial;
+    let TrialSources { testbed, raw, .. } = trial;
     let (queues, rps_cpus) = testbed.queues().unzip();
     let settings = LoadSettings::deserialize(&raw.load.settings);
     let flows = settings.ok().map(|settings| settings.flows_count as u64);
     let packets = packets_by_cpu(&raw.window.moved);
     WindowEvidence {
-        sender_blocked_s: spans.load.blocked_s,
+        sender_blocked_s: raw.span(&raw.load).map_or(0.0, |span| span.blocked_s),
         softirq: testbed.softirq(),
         spread: Some(CpuDistribution { queues, rps_cpus, flows, packets }),
         backlog_limit_packets: testbed.backlog_limit_packets(),
@@ -97,20 +96,12 @@ fn hooked(raw: &Measurements, ledger: &Ledger) -> Option<Warning> {
     })
 }
 
-/// What both sides did in the window.
-#[derive(Default)]
-struct Spans {
-    load: Span,
-    serve: Span,
-}
-
 /// What the record of a trial is put together from.
 #[derive(Clone, Copy)]
 struct TrialSources<'a> {
     variant: &'a Variant,
     testbed: &'a dyn Testbed,
     raw: &'a Measurements,
-    spans: &'a Spans,
 }
 
 /// What a protocol makes of a trial.
@@ -138,10 +129,8 @@ pub fn compose(
     raw: Measurements,
 ) -> Trial {
     let [from, to] = raw.window.between.window_ns;
-    let [load, serve] = [&raw.load, &raw.serve].map(|side| raw.span(side).unwrap_or_default());
-    let spans = Spans { load, serve };
     let silent = silent(variant, &raw);
-    let trial = TrialSources { variant, testbed, raw: &raw, spans: &spans };
+    let trial = TrialSources { variant, testbed, raw: &raw };
     let composed = if variant.protocol().over_tcp() { tcp::compose } else { udp::compose };
     let mut made = composed(trial);
     made.ledger.reasons.clone_from(&raw.observed.reasons);

@@ -9,11 +9,9 @@ use crate::output::Metrics;
 use crate::trial::result::WorkloadResult;
 
 pub(super) fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence, all: &mut Metrics) {
-    let TrialSources { raw, spans, .. } = trial;
-    let Some(rps) = per_second_of_the_client(raw, spans).or(all.get("load.mean_rps").copied())
-    else {
-        return;
-    };
+    let raw = trial.raw;
+    let foreign = all.get("load.mean_rps").copied();
+    let Some(rps) = per_second_of_the_client(raw).or(foreign) else { return };
     all.insert("achieved_rps".into(), rps);
     times(&raw.load.result, all);
     foreign_times(all);

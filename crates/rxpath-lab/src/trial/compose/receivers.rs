@@ -127,7 +127,7 @@ pub(super) fn each(whole: Whole<'_>, pairs: &[PairPackets]) -> Vec<Alone> {
 }
 
 fn alone(whole: Whole<'_>, index: usize, pairs: &[PairPackets]) -> Option<Alone> {
-    let TrialSources { variant, testbed, raw, .. } = whole.trial;
+    let TrialSources { variant, testbed, raw } = whole.trial;
     let (name, part) = raw.serve.parts.get(index)?;
     let moved = whole.moved.of_receiver(name)?;
     let offered = pairs.iter().filter(|pair| pair.receiver == *name);

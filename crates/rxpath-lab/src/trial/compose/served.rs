@@ -163,7 +163,6 @@ mod tests {
     use rxpath_record::run::hlog;
     use rxpath_stats::Histogram;
 
-    use super::super::Spans;
     use super::*;
     use crate::scenario::{HostShape, parse, resolve};
     use crate::testbed::local::LocalTestbed;
@@ -312,9 +311,8 @@ mod tests {
         raw.window.of_senders = vec![Between::default(), Between::default()];
         raw.window.apart = vec![vec![gen1.clone(), None], vec![gen1, gen2]];
         let (moved, ledger, pairs) = (Moved::default(), Ledger::default(), HostPairs::all(2, 2));
-        let (spans, all) =
-            (Spans { load: Span::default(), serve: Span::default() }, WindowEvidence::default());
-        let trial = TrialSources { variant, testbed: &testbed, raw: &raw, spans: &spans };
+        let (all, testbed) = (WindowEvidence::default(), &testbed);
+        let trial = TrialSources { variant, testbed, raw: &raw };
         let whole = Whole { trial, pairs: &pairs, moved: &moved, ledger: &ledger, evidence: &all };
         let machines = |receiver: usize| -> Vec<String> {
             let one = evidence(whole, (receiver, 0.5), &ledger, |_, _, _| 0.0).unwrap();

@@ -8,7 +8,7 @@ use rxpath_record::ledger::{Ledger, OwnSegments, SegmentInput, segments_between}
 
 use super::receivers::Whole;
 use super::times::{foreign_times, times};
-use super::{Composed, Spans, TrialSources, known, per_unit, programs, served};
+use super::{Composed, TrialSources, known, per_unit, programs, served};
 use crate::output::Metrics;
 use crate::scenario::spec::Variant;
 use crate::trial::evidence::gather;
@@ -16,7 +16,7 @@ use crate::trial::measurements::Measurements;
 
 /// Ledger and evidence of a trial over TCP.
 pub(super) fn compose(trial: TrialSources<'_>) -> Composed {
-    let TrialSources { variant, testbed, raw, .. } = trial;
+    let TrialSources { variant, testbed, raw } = trial;
     let moved = raw.counters[1].since(&raw.counters[0]);
     let input = SegmentInput {
         path: super::path(testbed, &raw.hooks),
@@ -98,27 +98,27 @@ fn retransmitted(moved: &Moved) -> Option<f64> {
 }
 
 /// What the client's own lines say, or the server's where the client prints none.
-pub(super) fn per_second_of_the_client(raw: &Measurements, spans: &Spans) -> Option<f64> {
-    let sides = [(&raw.load, &spans.load), (&raw.serve, &spans.serve)];
-    let own = sides.into_iter().find(|(side, span)| side.own_lines && span.seconds() > 0.0);
-    own.map(|(_, span)| span.per_second(span.done))
+pub(super) fn per_second_of_the_client(raw: &Measurements) -> Option<f64> {
+    let own = [&raw.load, &raw.serve].into_iter().filter(|side| side.own_lines);
+    let told = own.filter_map(|side| raw.span(side)).find(|span| span.seconds() > 0.0);
+    told.map(|span| span.per_second(span.done))
 }
 
 pub(super) fn metrics(trial: TrialSources<'_>, evidence: &WindowEvidence, all: &mut Metrics) {
-    let TrialSources { variant, raw, spans, .. } = trial;
+    let TrialSources { variant, raw, .. } = trial;
     if variant.protocol().is_answered() {
-        transactions(evidence, raw, spans, all);
+        transactions(evidence, raw, all);
     } else {
-        stream(evidence, raw, spans, all);
+        stream(evidence, raw, all);
     }
     if let Some(ratio) = retransmitted(&raw.window.moved) {
         all.insert("retransmitted_ratio".into(), ratio);
     }
 }
 
-fn stream(evidence: &WindowEvidence, raw: &Measurements, spans: &Spans, all: &mut Metrics) {
-    let is_told = raw.serve.own_lines && spans.serve.seconds() > 0.0;
-    let own = is_told.then(|| spans.serve.per_second(spans.serve.done) * 8.0);
+fn stream(evidence: &WindowEvidence, raw: &Measurements, all: &mut Metrics) {
+    let told = raw.span(&raw.serve).filter(|span| raw.serve.own_lines && span.seconds() > 0.0);
+    let own = told.map(|span| span.per_second(span.done) * 8.0);
     let theirs = ["serve.delivered_bps", "load.delivered_bps"];
     let Some(bps) = own.or(theirs.iter().find_map(|name| all.get(*name).copied())) else { return };
     all.insert("delivered_bps".into(), bps);
@@ -126,13 +126,13 @@ fn stream(evidence: &WindowEvidence, raw: &Measurements, spans: &Spans, all: &mu
     per_unit(names, evidence, (1e9, [bps / 8.0 / 1024.0; 2]), all);
 }
 
-fn transactions(evidence: &WindowEvidence, raw: &Measurements, spans: &Spans, all: &mut Metrics) {
+fn transactions(evidence: &WindowEvidence, raw: &Measurements, all: &mut Metrics) {
     let errors = raw.load.result.done().map(|(_, errors)| errors as f64);
     all.extend(errors.map(|errors| ("errors_count".to_owned(), errors)));
     times(&raw.load.result, all);
     foreign_times(all);
     let foreign = all.get("load.mean_tps").copied();
-    let Some(tps) = per_second_of_the_client(raw, spans).or(foreign) else { return };
+    let Some(tps) = per_second_of_the_client(raw).or(foreign) else { return };
     all.insert("achieved_tps".into(), tps);
     let names = ["client_cpu_us_per_transaction", "server_cpu_us_per_transaction"];
     per_unit(names, evidence, (1e6, [tps; 2]), all);
@@ -194,7 +194,7 @@ mod tests {
         let load = SideMeasurements { result, ..SideMeasurements::default() };
         let raw = Measurements { load, ..Measurements::default() };
         let mut all = Metrics::new();
-        transactions(&WindowEvidence::default(), &raw, &Spans::default(), &mut all);
+        transactions(&WindowEvidence::default(), &raw, &mut all);
         assert_eq!(all, [("errors_count".to_owned(), 5.0)].into());
     }
 

@@ -9,7 +9,7 @@ use rxpath_record::ledger::{Balance, Figure, Ledger, LedgerInput, ReceiverSaid};
 use super::datagrams::{ledger_input, path};
 use super::delay;
 use super::receivers::{self, Whole};
-use super::{Composed, Spans, TrialSources, known, per_unit, programs};
+use super::{Composed, TrialSources, known, per_unit, programs};
 use crate::output::Metrics;
 use crate::scenario::spec::Variant;
 use crate::trial::evidence::gather;
@@ -19,7 +19,7 @@ use crate::trial::window::Span;
 
 /// Ledger and evidence of a UDP trial.
 pub(super) fn compose(trial: TrialSources<'_>) -> Composed {
-    let TrialSources { variant, testbed, raw, spans } = trial;
+    let TrialSources { variant, testbed, raw } = trial;
     let (sent, served) = (raw.load.result.udp_load(), raw.serve.result.udp_serve());
     let moved = raw.counters[1].since(&raw.counters[0]);
     let mut input = ledger_input(variant, path(testbed, raw), (sent, served), &moved);
@@ -29,7 +29,7 @@ pub(super) fn compose(trial: TrialSources<'_>) -> Composed {
     }
     input.reasoned = receivers::reasoned(variant, &raw.observed.reasons);
     let ledger = Ledger::from_counters(&input, &moved);
-    let [offered_pps, delivered_pps] = rates(&input, &ledger, spans);
+    let [offered_pps, delivered_pps] = rates(&input, &ledger, raw);
     let known = WindowEvidence {
         target_pps: sent.and_then(|load| load.target_pps),
         segments_per_send: sent.map(|load| load.segments_per_send),
@@ -62,7 +62,8 @@ pub(super) fn compose(trial: TrialSources<'_>) -> Composed {
 
 /// Offered and delivered datagrams per second of the window. Where the counters of a foreign program's socket count
 /// aggregates, what IP saw stands for them.
-fn rates(input: &LedgerInput, ledger: &Ledger, spans: &Spans) -> [f64; 2] {
+fn rates(input: &LedgerInput, ledger: &Ledger, raw: &Measurements) -> [f64; 2] {
+    let [load, serve] = [&raw.load, &raw.serve].map(|side| raw.span(side).unwrap_or_default());
     let rate = |span: &Span, own: u64, by_ip: bool| {
         span.per_second(span.arrived.filter(|_| by_ip).unwrap_or(own))
     };
@@ -70,10 +71,7 @@ fn rates(input: &LedgerInput, ledger: &Ledger, spans: &Spans) -> [f64; 2] {
     let sent = input.sender.by_kernel && ledger.offered_packets != input.sender.offered_packets;
     let read =
         input.receiver.by_kernel && ledger.delivered_packets != input.receiver.delivered_packets;
-    [
-        rate(&spans.load, spans.load.attempted, sent),
-        rate(&spans.serve, spans.serve.done, read && !has_bounds),
-    ]
+    [rate(&load, load.attempted, sent), rate(&serve, serve.done, read && !has_bounds)]
 }
 
 /// The metrics that only datagrams have.
