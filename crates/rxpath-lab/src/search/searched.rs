@@ -75,12 +75,8 @@ mod tests {
     #[test]
     fn what_is_left_is_whole_trials_and_never_less_than_none() {
         let (now, objective) = (Instant::now(), Objective::read("delivered_pps").unwrap());
-        let until = |deadline| Searched {
-            candidates: &[],
-            objective: &objective,
-            guards: &[],
-            deadline,
-        };
+        let until =
+            |deadline| Searched { candidates: &[], objective: &objective, guards: &[], deadline };
         let later = until(now + Duration::from_secs(3599));
         assert_eq!(later.trials_left(Duration::from_secs(1000)), 3);
         assert_eq!(until(now).trials_left(Duration::ZERO), 0);

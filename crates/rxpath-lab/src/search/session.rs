@@ -126,13 +126,15 @@ impl SearchSession<'_> {
             variants: BTreeMap::new(),
             full_count: 1,
         };
-        let found = auto::search(&mut trials, &searched.plan(asked)).map_err(|failed| match failed {
-            Failed::Measure(error, known) => {
-                (answer.found, answer.trials) = (Some(*known), std::mem::take(&mut trials.made));
-                Stop::Lab(error)
-            }
-            Failed::TooShort(short) => Stop::TooShort { needed: short.needed, full },
-        })?;
+        let found =
+            auto::search(&mut trials, &searched.plan(asked)).map_err(|failed| match failed {
+                Failed::Measure(error, known) => {
+                    (answer.found, answer.trials) =
+                        (Some(*known), std::mem::take(&mut trials.made));
+                    Stop::Lab(error)
+                }
+                Failed::TooShort(short) => Stop::TooShort { needed: short.needed, full },
+            })?;
         let on: Vec<usize> = (0..candidates.len())
             .filter(|at| found.kept.iter().any(|kept| kept.name == candidates[*at].name))
             .collect();

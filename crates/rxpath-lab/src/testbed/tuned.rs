@@ -49,7 +49,8 @@ pub fn is_of_namespace(target: &Target) -> bool {
 /// Where it can't be read: there is no such setting here.
 pub fn set(ns: &Namespace, name: &str, value: &str) -> Result<SettingChange, LabError> {
     let knob = knob(name).map_err(LabError::internal)?;
-    Ok(ns.set(knob.target, &knob.text(value.trim()))?)
+    let text = knob.text(value.trim());
+    Ok(ns.set(knob.target, &text)?)
 }
 
 /// What the rest of the lab must know of the path as these settings made it: where packets are handled decides which

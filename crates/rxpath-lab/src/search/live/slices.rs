@@ -155,8 +155,8 @@ impl Slices<'_> {
             return Err(format!("{device_pps:.0} packets/s came, {usual:.0} are usual"));
         }
         let reading = self.reading(slice);
-        let reading =
-            reading.ok_or_else(|| format!("{} was not measured", self.searched.objective.metric))?;
+        let reading = reading
+            .ok_or_else(|| format!("{} was not measured", self.searched.objective.metric))?;
         self.answer.loads_pps.push(device_pps);
         Ok(reading)
     }
