@@ -128,11 +128,10 @@ const LAWS: &[Law] = &[
 /// Computes every bound for which the parameters suffice.
 pub fn bounds(parameters: &Parameters) -> Result<FluidBounds, ParameterError> {
     parameters.check()?;
-    let known = serde_json::to_value(parameters).unwrap_or_default();
     let mut out = FluidBounds { bounds: Vec::new(), not_computed: Vec::new() };
     for (name, needs, compute) in LAWS {
         // One of several may do: `truesize or size`.
-        let lacks = |name: &&&str| !name.split(" or ").any(|one| Parameters::knows(&known, one));
+        let lacks = |name: &&&str| !name.split(" or ").any(|one| parameters.has(one));
         let needs: Vec<String> = needs.iter().filter(lacks).map(ToString::to_string).collect();
         match compute(parameters) {
             Some(bound) if needs.is_empty() => out.bounds.push((*name, bound)),

@@ -19,148 +19,114 @@ const RCVBUF: u64 = 212_992;
 /// Default of `net.core.netdev_max_backlog`.
 const BACKLOG: u64 = 1000;
 
-/// What is known about host and load: keys of a file, and options of `rxpath model bounds`. Everything is optional; bounds
-/// that need more are named.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[cfg_attr(feature = "clap", derive(clap::Args))]
-#[serde(deny_unknown_fields, default)]
-pub struct Parameters {
+/// A row: `/// meaning`, `name: type as "its name in results" (its option's properties);`.
+macro_rules! parameters {
+    ($($(#[doc = $what:tt])* $name:ident: $type:ty as $told:tt ($($option:tt)*);)*) => {
+        /// What is known about host and load: keys of a file, and options of `rxpath model bounds`. Everything is
+        /// optional; bounds that need more are named.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[cfg_attr(feature = "clap", derive(clap::Args))]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Parameters {
+            $(
+                $(#[doc = $what])*
+                #[serde(rename(serialize = $told))]
+                #[cfg_attr(feature = "clap", arg(long, $($option)*))]
+                pub $name: $type,
+            )*
+        }
+
+        impl Parameters {
+            /// These, and from the file what they leave open.
+            #[must_use]
+            pub fn over(self, file: Self) -> Self {
+                Self { $($name: given_or(self.$name, file.$name)),* }
+            }
+
+            /// Whether the parameter of this name was given.
+            pub(super) fn has(&self, name: &str) -> bool {
+                match name {
+                    $(stringify!($name) => self.$name != <$type>::default(),)*
+                    _ => false,
+                }
+            }
+        }
+    };
+}
+
+fn given_or<T: Default + PartialEq>(own: T, file: T) -> T {
+    if own == T::default() { file } else { own }
+}
+
+parameters! {
     /// Offered datagrams per second.
-    #[serde(rename(serialize = "arrival_rate_pps"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "PPS"))]
-    pub arrival_rate: Option<Rate>,
+    arrival_rate: Option<Rate> as "arrival_rate_pps" (value_name = "PPS");
     /// Payload of a datagram.
-    #[serde(rename(serialize = "size_bytes"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "BYTES"))]
-    pub size: Option<Bytes>,
+    size: Option<Bytes> as "size_bytes" (value_name = "BYTES");
     /// Packets that arrive in one burst at --arrival-rate.
-    #[serde(rename(serialize = "burst_packets"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    pub burst: Option<ItemCount>,
+    burst: Option<ItemCount> as "burst_packets" (value_name = "N");
     /// Duration of the load.
-    #[serde(rename(serialize = "duration_ns"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
-    pub duration: Option<Nanos>,
+    duration: Option<Nanos> as "duration_ns" (value_name = "TIME");
     /// Flows of equal rate.
-    #[serde(rename(serialize = "flows_count"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    pub flows: Option<ItemCount>,
+    flows: Option<ItemCount> as "flows_count" (value_name = "N");
     /// TCP receive window.
-    #[serde(rename(serialize = "window_bytes"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "BYTES"))]
-    pub window: Option<Bytes>,
+    window: Option<Bytes> as "window_bytes" (value_name = "BYTES");
     /// Round-trip time.
-    #[serde(rename(serialize = "rtt_ns"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
-    pub rtt: Option<Nanos>,
+    rtt: Option<Nanos> as "rtt_ns" (value_name = "TIME");
     /// The reader's CPU time per datagram if the reader never sleeps.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NS", value_parser = nanoseconds))]
-    pub service_ns: Option<Nanos>,
+    service_ns: Option<Nanos> as "service_ns" (value_name = "NS", value_parser = nanoseconds);
     /// The reader's share of its CPU, at most 1.
-    #[serde(rename(serialize = "share_ratio"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "RATIO"))]
-    pub share: Option<f64>,
+    share: Option<f64> as "share_ratio" (value_name = "RATIO");
     /// Softirq and reader run on one CPU.
-    #[cfg_attr(feature = "clap", arg(long))]
-    pub same_cpu: bool,
+    same_cpu: bool as "same_cpu" ();
     /// The reader's share if ksoftirqd limits softirqs (default 0.5).
-    #[serde(rename(serialize = "app_share_ratio"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "RATIO"))]
-    pub app_share: Option<f64>,
+    app_share: Option<f64> as "app_share_ratio" (value_name = "RATIO");
     /// Receive buffer as the kernel accounts it (default 212992).
-    #[serde(rename(serialize = "rcvbuf_bytes"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "BYTES"))]
-    pub rcvbuf: Option<Bytes>,
+    rcvbuf: Option<Bytes> as "rcvbuf_bytes" (value_name = "BYTES");
     /// Kernel memory of a queued datagram (default: estimated from --size).
-    #[serde(rename(serialize = "truesize_bytes"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "BYTES"))]
-    pub truesize: Option<Bytes>,
+    truesize: Option<Bytes> as "truesize_bytes" (value_name = "BYTES");
     /// Length of a pause of the reader.
-    #[serde(rename(serialize = "stall_ns"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
-    pub stall: Option<Nanos>,
+    stall: Option<Nanos> as "stall_ns" (value_name = "TIME");
     /// How often the reader pauses.
-    #[serde(rename(serialize = "period_ns"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
-    pub period: Option<Nanos>,
+    period: Option<Nanos> as "period_ns" (value_name = "TIME");
     /// Descriptors of the receive ring.
-    #[serde(rename(serialize = "ring_packets"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    pub ring: Option<ItemCount>,
+    ring: Option<ItemCount> as "ring_packets" (value_name = "N");
     /// Interrupt coalescing by time: microseconds, or a time with its unit.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "US", value_parser = whole_microseconds))]
-    pub rx_usecs: Option<u64>,
+    rx_usecs: Option<u64> as "rx_usecs" (value_name = "US", value_parser = whole_microseconds);
     /// Softirq time per poll.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NS", value_parser = nanoseconds))]
-    pub poll_ns: Option<Nanos>,
+    poll_ns: Option<Nanos> as "poll_ns" (value_name = "NS", value_parser = nanoseconds);
     /// Softirq time per packet.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NS", value_parser = nanoseconds))]
-    pub packet_ns: Option<Nanos>,
+    packet_ns: Option<Nanos> as "packet_ns" (value_name = "NS", value_parser = nanoseconds);
     /// CPU time per interrupt, everything included.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NS", value_parser = nanoseconds))]
-    pub irq_ns: Option<Nanos>,
+    irq_ns: Option<Nanos> as "irq_ns" (value_name = "NS", value_parser = nanoseconds);
     /// Packets per poll at the offered rate (default 1).
     ///
     /// 1 is the most expensive: each packet pays a poll and an interrupt.
-    #[serde(rename(serialize = "batch_packets"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    pub batch: Option<f64>,
+    batch: Option<f64> as "batch_packets" (value_name = "N");
     /// CPU share that the softirq can use (default 1).
     ///
     /// 1 where softirqs run inline; their fair share where ksoftirqd or a NAPI thread runs them.
-    #[serde(rename(serialize = "softirq_share_ratio"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "RATIO"))]
-    pub softirq_share: Option<f64>,
+    softirq_share: Option<f64> as "softirq_share_ratio" (value_name = "RATIO");
     /// NAPI weight (default 64).
-    #[serde(rename(serialize = "weight_packets"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    pub weight: Option<ItemCount>,
+    weight: Option<ItemCount> as "weight_packets" (value_name = "N");
     /// net.core.netdev_budget (default 300).
-    #[serde(rename(serialize = "budget_packets"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    pub budget: Option<ItemCount>,
+    budget: Option<ItemCount> as "budget_packets" (value_name = "N");
     /// Busy NAPIs on one CPU.
-    #[serde(rename(serialize = "napis_count"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    pub napis: Option<ItemCount>,
+    napis: Option<ItemCount> as "napis_count" (value_name = "N");
     /// Receive queues.
-    #[serde(rename(serialize = "queues_count"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    pub queues: Option<ItemCount>,
+    queues: Option<ItemCount> as "queues_count" (value_name = "N");
     /// Longest time without service, in addition to the coalescing timer.
-    #[serde(rename(serialize = "starvation_ns"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "TIME"))]
-    pub starvation: Option<Nanos>,
+    starvation: Option<Nanos> as "starvation_ns" (value_name = "TIME");
     /// net.core.netdev_max_backlog (default 1000).
-    #[serde(rename(serialize = "backlog_packets"))]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "N"))]
-    pub backlog: Option<ItemCount>,
+    backlog: Option<ItemCount> as "backlog_packets" (value_name = "N");
     /// Softirq time per packet on the CPU that RPS steers to.
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NS", value_parser = nanoseconds))]
-    pub backlog_packet_ns: Option<Nanos>,
+    backlog_packet_ns: Option<Nanos> as "backlog_packet_ns" (value_name = "NS", value_parser = nanoseconds);
 }
 
 impl Parameters {
     /// Reads a TOML file's text.
     pub fn from_toml(text: &str) -> Result<Self, ParameterError> {
         read(text)
-    }
-
-    /// These, and from the file what they leave open.
-    #[must_use]
-    pub fn over(self, file: Self) -> Self {
-        let own = self;
-        macro_rules! over {
-            ($($name:ident)*) => {
-                Self { same_cpu: own.same_cpu || file.same_cpu, $($name: own.$name.or(file.$name)),* }
-            };
-        }
-        over!(
-            arrival_rate size burst duration flows window rtt
-            service_ns share app_share rcvbuf truesize stall period
-            ring rx_usecs poll_ns packet_ns irq_ns batch softirq_share weight budget napis queues
-            starvation backlog backlog_packet_ns
-        )
     }
 
     /// Refuses what is out of range or contradicts itself.
@@ -227,13 +193,6 @@ impl Parameters {
     /// The coalescing timer in seconds.
     pub(super) fn timer(&self) -> Option<f64> {
         self.rx_usecs.map(|usecs| usecs as f64 / 1e6)
-    }
-
-    /// Whether the parameter of this name was given.
-    pub(super) fn knows(known: &serde_json::Value, name: &str) -> bool {
-        let given = |key: &str| known.get(key).is_some_and(|value| !value.is_null());
-        let units = ["pps", "bytes", "ns", "packets", "ratio", "count"];
-        given(name) || units.iter().any(|unit| given(&format!("{name}_{unit}")))
     }
 
     pub(super) fn weight(&self) -> u64 {
