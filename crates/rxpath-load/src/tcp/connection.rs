@@ -1,12 +1,14 @@
 //! Kernel statistics of one connection, and of many together.
 
+use std::mem::offset_of;
 use std::ops::Add;
 use std::os::fd::RawFd;
 
+use libc::tcp_info;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::tcp_info::{TcpInfo, at};
+use crate::engine::tcp_info::TcpInfo;
 
 /// Connections that a result lists one by one.
 pub const LISTED: usize = 64;
@@ -77,14 +79,18 @@ pub struct TcpSummary {
     pub receive_window_bytes: Option<f64>,
 }
 
-/// Of each value, how it is read of one connection and how those of two are put together.
+/// Of each value, how it is read of one connection, from which field, and how those of two are put together; behind the
+/// newer ones the kernel that brought them.
 macro_rules! values {
     ($($name:ident: $read:ident $at:ident, $join:ident;)*) => {
         impl TcpSummary {
             /// Of one connection, by the number of a descriptor that the caller keeps open.
             pub(crate) fn read(fd: RawFd) -> Option<Self> {
                 let info = TcpInfo::read(fd).ok()?;
-                Some(Self { connections_count: 1, $($name: info.$read(at::$at)),* })
+                Some(Self {
+                    connections_count: 1,
+                    $($name: info.$read(offset_of!(tcp_info, $at))),*
+                })
             }
 
             /// Both together; if either does not know a value, nor do both.
@@ -101,25 +107,25 @@ macro_rules! values {
 }
 
 values! {
-    rtt_us: amount RTT, mean;
-    rttvar_us: amount RTTVAR, mean;
-    min_rtt_us: measured MIN_RTT, least;
-    mss_bytes: amount SND_MSS, mean;
-    cwnd_packets: amount SND_CWND, mean;
-    delivery_rate_bps: bits DELIVERY_RATE, sum;
-    retransmits_total: count TOTAL_RETRANS, sum;
-    reordering_packets: count REORDERING, most;
-    reordering_total: count REORD_SEEN, sum;
-    busy_s: seconds BUSY_TIME, sum;
-    rwnd_limited_s: seconds RWND_LIMITED, sum;
-    sndbuf_limited_s: seconds SNDBUF_LIMITED, sum;
-    acked_bytes: wide BYTES_ACKED, sum;
-    received_bytes: wide BYTES_RECEIVED, sum;
-    sent_packets: count SEGS_OUT, sum;
-    received_packets: count SEGS_IN, sum;
-    ooo_packets: count RCV_OOOPACK, sum;
-    peer_window_bytes: amount SND_WND, mean;
-    receive_window_bytes: amount RCV_WND, mean;
+    rtt_us: amount tcpi_rtt, mean;
+    rttvar_us: amount tcpi_rttvar, mean;
+    min_rtt_us: measured tcpi_min_rtt, least;
+    mss_bytes: amount tcpi_snd_mss, mean;
+    cwnd_packets: amount tcpi_snd_cwnd, mean;
+    delivery_rate_bps: bits tcpi_delivery_rate, sum;
+    retransmits_total: count tcpi_total_retrans, sum;
+    reordering_packets: count tcpi_reordering, most;
+    reordering_total: count tcpi_reord_seen, sum; // 5.0
+    busy_s: seconds tcpi_busy_time, sum;
+    rwnd_limited_s: seconds tcpi_rwnd_limited, sum;
+    sndbuf_limited_s: seconds tcpi_sndbuf_limited, sum;
+    acked_bytes: wide tcpi_bytes_acked, sum;
+    received_bytes: wide tcpi_bytes_received, sum;
+    sent_packets: count tcpi_segs_out, sum;
+    received_packets: count tcpi_segs_in, sum;
+    ooo_packets: count tcpi_rcv_ooopack, sum; // 5.4
+    peer_window_bytes: amount tcpi_snd_wnd, mean; // 5.4
+    receive_window_bytes: amount tcpi_rcv_wnd, mean; // 6.2
 }
 
 fn mean(x: f64, y: f64, (a, b): (f64, f64)) -> f64 {

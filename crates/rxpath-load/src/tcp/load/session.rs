@@ -1,13 +1,14 @@
 //! The control connection of a client: identifies the server, and gets its report on the run.
 
 use std::hash::{BuildHasher, Hasher};
+use std::mem::offset_of;
 use std::net::SocketAddr;
 
 use crate::LoadError;
 use crate::engine::clock;
 use crate::engine::socket::Socket;
 use crate::engine::tcp::is_passing;
-use crate::engine::tcp_info::{TcpInfo, at};
+use crate::engine::tcp_info::TcpInfo;
 use crate::tcp::frame::{ASK_REPORT, FrameError, ServerHello, ServerMessage};
 use crate::tcp::preamble::{Kind, Preamble};
 use crate::tcp::result::ServerReport;
@@ -111,6 +112,6 @@ impl Session {
 
     /// Segment size towards the server.
     pub(super) fn mss_bytes(&self) -> Option<u32> {
-        TcpInfo::read(self.socket.fd()).ok()?.u32(at::SND_MSS)
+        TcpInfo::read(self.socket.fd()).ok()?.u32(offset_of!(libc::tcp_info, tcpi_snd_mss))
     }
 }
