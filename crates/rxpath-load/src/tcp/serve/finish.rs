@@ -1,7 +1,9 @@
 //! Adding up what a server's threads did.
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use rxpath_core::Warning;
 use rxpath_core::number::grouped;
-use rxpath_core::{IntoMap, Warning};
 
 use crate::LoadError;
 use crate::busy_poll;
@@ -20,9 +22,9 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
     let delivered_bytes = shared.sum(|tally| &tally.received_bytes);
     let sent_bytes = shared.sum(|tally| &tally.sent_bytes);
     let transactions_total = shared.sum(|tally| &tally.units);
-    let past = serve.server.past();
-    let owned = |(name, count): (&&str, &u64)| ((*name).to_owned(), *count);
+    let past = serve.server.past().clone();
     let maps = serve.options.receive == ReceiveMethod::Zerocopy;
+    let mapped_bytes = maps.then(|| past.mapped_bytes.unwrap_or(0));
     let mut result = ServeResult {
         duration_s,
         delivered_bytes,
@@ -31,27 +33,20 @@ pub(super) fn finish(serve: &mut Serve) -> Result<Finished<ServeResult>, LoadErr
         sent_bps: per_s(sent_bytes) * 8.0,
         transactions_total,
         achieved_tps: per_s(transactions_total),
-        connections_total: past.connections_total,
-        refused_total: past.refused.iter().map(owned).into_map(),
-        connection_errors_total: past.errors.clone(),
-        accept_errors_total: past.accept_errors.clone(),
-        mismatches: past.mismatches.clone(),
-        mapped_bytes: maps.then_some(past.mapped_bytes),
-        mapped_ratio: (maps && delivered_bytes > 0)
-            .then(|| past.mapped_bytes as f64 / delivered_bytes as f64),
+        mapped_bytes,
+        mapped_ratio: mapped_bytes
+            .filter(|_| delivered_bytes > 0)
+            .map(|mapped| mapped as f64 / delivered_bytes as f64),
         cpu_user_s: cpu.user_ns as f64 / 1e9,
         cpu_system_s: cpu.system_ns as f64 / 1e9,
-        limit: Limit::default(),
-        tcp: past.tcp,
         threads,
-        connections: past.listed.clone(),
+        ..past
     };
-    let is_blind = past.napi.0 > 0 && past.napi.1 == 0;
-    drop(past);
+    let [blind, polled] = serve.server.napi.each_ref().map(|count| count.load(Relaxed));
     result.limit = limit(&result);
     let mut warnings = serve.warnings.clone();
     warnings.extend(notice(serve, &result));
-    if serve.options.socket.busy_poll.is_some() && is_blind {
+    if serve.options.socket.busy_poll.is_some() && blind > 0 && polled == 0 {
         warnings.push(busy_poll::blind("connections"));
     }
     Ok(Finished { result, warnings, histograms: Vec::new() })

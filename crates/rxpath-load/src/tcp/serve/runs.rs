@@ -26,10 +26,9 @@ pub(super) struct Run {
 /// How many connections began, and what those that ended moved and said.
 #[derive(Debug, Default)]
 struct SoFar {
-    connections: u64,
-    moved: Moved,
-    tcp: Option<TcpSummary>,
-    mismatches: Vec<Mismatch>,
+    report: ServerReport,
+    first_ns: u64,
+    last_ns: u64,
 }
 
 /// What a connection adds to its run, and to the server, at its end.
@@ -46,31 +45,32 @@ pub(super) struct Moved {
 impl Run {
     /// A connection of the run begins.
     pub(super) fn joined(&self) {
-        locked(&self.so_far).connections += 1;
+        locked(&self.so_far).report.connections_total += 1;
     }
 
     /// A connection of the run ends.
     pub(super) fn add(&self, moved: Moved) {
         let mut so_far = locked(&self.so_far);
-        let all = &mut so_far.moved;
-        all.delivered_bytes += moved.delivered_bytes;
-        all.sent_bytes += moved.sent_bytes;
-        all.transactions += moved.transactions;
-        all.mapped_bytes += moved.mapped_bytes;
+        let report = &mut so_far.report;
+        report.delivered_bytes += moved.delivered_bytes;
+        report.sent_bytes += moved.sent_bytes;
+        report.transactions_total += moved.transactions;
+        *report.mapped_bytes.get_or_insert_default() += moved.mapped_bytes;
         if moved.first_ns > 0 {
             // 0 means none, so the smallest is looked for among the others.
-            let first_ns = if all.first_ns > 0 { all.first_ns } else { u64::MAX };
-            all.first_ns = first_ns.min(moved.first_ns);
-            all.last_ns = all.last_ns.max(moved.last_ns);
+            let first_ns = if so_far.first_ns > 0 { so_far.first_ns } else { u64::MAX };
+            so_far.first_ns = first_ns.min(moved.first_ns);
+            so_far.last_ns = so_far.last_ns.max(moved.last_ns);
         }
     }
 
     /// What the socket of a lasting connection said at its end, and whether its payload was wrong.
     pub(super) fn end(&self, tcp: Option<TcpSummary>, wrong: Option<Mismatch>) {
         let mut so_far = locked(&self.so_far);
-        so_far.tcp = TcpSummary::of(so_far.tcp.into_iter().chain(tcp));
-        if so_far.mismatches.len() < MISMATCHES {
-            so_far.mismatches.extend(wrong);
+        let report = &mut so_far.report;
+        report.tcp = TcpSummary::of(report.tcp.into_iter().chain(tcp));
+        if report.mismatches.len() < MISMATCHES {
+            report.mismatches.extend(wrong);
         }
     }
 }
@@ -115,20 +115,14 @@ impl Runs {
     pub(super) fn report(&self, id: u64, maps: bool) -> ServerReport {
         let run = self.run(id);
         // Connections that end meanwhile wait for this lock: the clocks of the threads are read without it.
-        let last_ns = locked(&run.so_far).moved.last_ns;
+        let last_ns = locked(&run.so_far).last_ns;
         let threads = self.busy(&run, last_ns);
         let so_far = locked(&run.so_far);
-        let moved = so_far.moved;
         ServerReport {
-            connections_total: so_far.connections,
-            delivered_bytes: moved.delivered_bytes,
-            sent_bytes: moved.sent_bytes,
-            transactions_total: moved.transactions,
-            duration_s: moved.last_ns.saturating_sub(moved.first_ns) as f64 / 1e9,
-            mapped_bytes: maps.then_some(moved.mapped_bytes),
-            mismatches: so_far.mismatches.clone(),
+            duration_s: so_far.last_ns.saturating_sub(so_far.first_ns) as f64 / 1e9,
+            mapped_bytes: maps.then(|| so_far.report.mapped_bytes.unwrap_or(0)),
             threads,
-            tcp: so_far.tcp,
+            ..so_far.report.clone()
         }
     }
 

@@ -2,7 +2,6 @@
 //!
 //! Locks are taken when a connection begins or ends, never per read or transaction.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,24 +12,9 @@ use crate::busy_poll;
 use crate::tally::Shared;
 use crate::tcp::connection::{ConnectionResult, LISTED, TcpSummary};
 use crate::tcp::open_connections::locked;
-use crate::tcp::result::{Mismatch, name};
+use crate::tcp::result::{ServeResult, name};
 use crate::tcp::serve::connection::Connection;
 use crate::tcp::serve::runs::{MISMATCHES, Runs};
-
-/// Events of connections, in addition to the counters of the threads.
-#[derive(Debug, Default)]
-pub(super) struct Past {
-    pub(super) connections_total: u64,
-    pub(super) refused: BTreeMap<&'static str, u64>,
-    pub(super) errors: BTreeMap<String, u64>,
-    pub(super) accept_errors: BTreeMap<String, u64>,
-    pub(super) mismatches: Vec<Mismatch>,
-    pub(super) mapped_bytes: u64,
-    pub(super) tcp: Option<TcpSummary>,
-    /// Lasting connections whose NAPI instance the kernel told, and those that have one.
-    pub(super) napi: (u64, u64),
-    pub(super) listed: Vec<ConnectionResult>,
-}
 
 /// Connections handed to a thread but not yet taken, and the eventfd that wakes it.
 #[derive(Debug)]
@@ -45,7 +29,10 @@ pub(super) struct Inbox {
 #[derive(Debug)]
 pub(super) struct ServerState {
     pub(super) runs: Runs,
-    past: Mutex<Past>,
+    /// Events of connections, in addition to the counters of the threads.
+    past: Mutex<ServeResult>,
+    /// Lasting connections without and with a NAPI instance, of those whose kernel reports it.
+    pub(super) napi: [AtomicU64; 2],
     pub(super) inboxes: Vec<Inbox>,
 }
 
@@ -56,10 +43,11 @@ impl ServerState {
             Ok(Inbox { waiting: Mutex::default(), bell, load: AtomicU64::new(0) })
         });
         let inboxes = inboxes.collect::<std::io::Result<_>>()?;
-        Ok(Self { runs: Runs::new(shared), past: Mutex::default(), inboxes })
+        let napi = <[AtomicU64; 2]>::default();
+        Ok(Self { runs: Runs::new(shared), past: Mutex::default(), napi, inboxes })
     }
 
-    pub(super) fn past(&self) -> MutexGuard<'_, Past> {
+    pub(super) fn past(&self) -> MutexGuard<'_, ServeResult> {
         locked(&self.past)
     }
 
@@ -71,9 +59,9 @@ impl ServerState {
         }
         let mut past = self.past();
         if let Some(error) = &error {
-            *past.errors.entry(error.clone()).or_default() += 1;
+            *past.connection_errors_total.entry(error.clone()).or_default() += 1;
         }
-        past.mapped_bytes += moved.mapped_bytes;
+        *past.mapped_bytes.get_or_insert_default() += moved.mapped_bytes;
         if !connection.is_long_lived {
             return;
         }
@@ -83,13 +71,13 @@ impl ServerState {
         }
         let tcp = TcpSummary::read(socket.fd());
         if let Some(id) = busy_poll::napi_id(socket) {
-            past.napi = (past.napi.0 + 1, past.napi.1 + u64::from(id != 0));
+            self.napi[usize::from(id != 0)].fetch_add(1, SeqCst);
         }
         past.tcp = TcpSummary::of(past.tcp.into_iter().chain(tcp));
         let name = name(socket.peer(), socket.local());
         let wrong = connection.sink.wrong(&name);
-        if past.listed.len() < LISTED {
-            past.listed.push(ConnectionResult {
+        if past.connections.len() < LISTED {
+            past.connections.push(ConnectionResult {
                 name,
                 thread: thread as u32,
                 sent_bytes: moved.sent_bytes,

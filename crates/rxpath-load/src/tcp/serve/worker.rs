@@ -191,7 +191,7 @@ impl<'a> Worker<'a> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => {
                     let name = errno_name(&error);
-                    *self.plan.server.past().accept_errors.entry(name).or_default() += 1;
+                    *self.plan.server.past().accept_errors_total.entry(name).or_default() += 1;
                     // Without a descriptor the listener would wake us for ever.
                     if is_exhaustion(&error) {
                         return self.listen(false);
@@ -259,7 +259,7 @@ impl<'a> Worker<'a> {
             Ok(Step::Settled) => return self.settle(key),
             Ok(Step::Ended) => self.close(key, None),
             Ok(Step::Refused(why)) => {
-                *self.plan.server.past().refused.entry(why).or_default() += 1;
+                *self.plan.server.past().refused_total.entry(why.into()).or_default() += 1;
                 self.close(key, None);
             }
             Err(error) => self.close(key, Some(&error)),
@@ -319,7 +319,7 @@ impl<'a> Worker<'a> {
         for index in 0..self.connections.slots() {
             let Some((key, connection)) = self.connections.at(index) else { continue };
             if connection.is_waiting_for_preamble() && now_ns > connection.born_ns + SILENCE_NS {
-                *self.plan.server.past().refused.entry("silent").or_default() += 1;
+                *self.plan.server.past().refused_total.entry("silent".into()).or_default() += 1;
                 self.close(key, None);
             }
         }
