@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use rxpath_host::read::netlink::SkMemInfo;
 use socket2::{Domain, Protocol, SockAddr, Type};
 
 use super::hops;
@@ -16,19 +17,6 @@ pub const UDP_GRO: libc::c_int = 104;
 /// A socket.
 #[derive(Debug)]
 pub struct Socket(pub(crate) socket2::Socket);
-
-/// `SO_MEMINFO`: the memory of a socket. **Source** `sk_get_meminfo`, net/core/sock.c.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemInfo {
-    /// `sk_rmem_alloc`: what is queued, in truesize.
-    pub rmem_bytes: u64,
-    /// `sk_rcvbuf`.
-    pub rcvbuf_bytes: u64,
-    /// `sk_sndbuf`.
-    pub sndbuf_bytes: u64,
-    /// `sk_drops`.
-    pub drops_packets: u64,
-}
 
 impl Socket {
     /// A UDP socket of the address' family.
@@ -112,24 +100,14 @@ impl Socket {
 
     /// Reads an integer option.
     pub fn get(&self, level: libc::c_int, name: libc::c_int) -> io::Result<i32> {
-        self.get_raw::<i32>(level, name)
-    }
-
-    fn get_raw<T: Copy + Default>(&self, level: libc::c_int, name: libc::c_int) -> io::Result<T> {
-        let mut value = T::default();
-        // SAFETY: T is an integer or an array of them, so that any bytes are a valid value.
+        let mut value = 0;
+        // SAFETY: any bytes are a valid integer.
         unsafe { read_option(self.fd(), (level, name), &mut value) }.map(|_| value)
     }
 
-    /// `SO_MEMINFO`. **Cost** one system call, no lock of the socket.
-    pub fn meminfo(&self) -> io::Result<MemInfo> {
-        let info = self.get_raw::<[u32; 9]>(libc::SOL_SOCKET, libc::SO_MEMINFO)?;
-        Ok(MemInfo {
-            rmem_bytes: info[0].into(),
-            rcvbuf_bytes: info[1].into(),
-            sndbuf_bytes: info[3].into(),
-            drops_packets: info[8].into(),
-        })
+    /// The memory of this socket. **Cost** one system call, no lock of the socket.
+    pub fn meminfo(&self) -> io::Result<SkMemInfo> {
+        SkMemInfo::of(self.as_fd()).map_err(io::Error::other)
     }
 
     /// Attaches a classic BPF program that picks the socket of a `SO_REUSEPORT` group.
@@ -233,13 +211,13 @@ mod tests {
         let socket = Socket::udp(addr).unwrap();
         socket.bind(addr).unwrap();
         socket.set_buffer(Buffer::Receive, 65_536).unwrap();
-        assert_eq!(socket.meminfo().unwrap().rcvbuf_bytes, 65_536);
-        assert_eq!(socket.meminfo().unwrap().rmem_bytes, 0);
+        assert_eq!(socket.meminfo().unwrap().rcvbuf, 65_536);
+        assert_eq!(socket.meminfo().unwrap().rmem, 0);
         let peer = Socket::udp(addr).unwrap();
         peer.connect(socket.local().unwrap()).unwrap();
         assert!(peer.mtu(addr).unwrap() >= 1280);
         peer.send_with(b"x", libc::MSG_DONTWAIT).unwrap();
         assert!(socket.wait(libc::POLLIN, 10_000).unwrap());
-        assert!(socket.meminfo().unwrap().rmem_bytes > 0);
+        assert!(socket.meminfo().unwrap().rmem > 0);
     }
 }

@@ -140,15 +140,15 @@ impl SocketOptions {
     ) -> Result<SocketSettings, LoadError> {
         let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
         for (side, asked, got) in [
-            (Buffer::Receive, self.buffers.rcvbuf, memory.rcvbuf_bytes),
-            (Buffer::Send, self.buffers.sndbuf, memory.sndbuf_bytes),
+            (Buffer::Receive, self.buffers.rcvbuf, memory.rcvbuf),
+            (Buffer::Send, self.buffers.sndbuf, memory.sndbuf),
         ] {
-            warnings.extend(asked.and_then(|asked| buffers::capped(side, asked, got)));
+            warnings.extend(asked.and_then(|asked| buffers::capped(side, asked, got.into())));
         }
         Ok(SocketSettings {
-            rcvbuf_bytes: memory.rcvbuf_bytes,
+            rcvbuf_bytes: memory.rcvbuf.into(),
             rcvbuf_asked_bytes: self.buffers.rcvbuf,
-            sndbuf_bytes: memory.sndbuf_bytes,
+            sndbuf_bytes: memory.sndbuf.into(),
             sndbuf_asked_bytes: self.buffers.sndbuf,
             congestion: socket.congestion().map_err(|e| LoadError::io("TCP_CONGESTION", e))?,
             pacing_bps: self.pacing_bps,

@@ -60,8 +60,8 @@ impl WorkloadHandle for Serve {
             bytes: shared.sum(|tally| &tally.received_bytes),
             thread_packets: shared.each(|tally| &tally.units),
             socket_packets: sockets,
-            socket_rmem_bytes: memory.iter().map(|m| m.rmem_bytes).collect(),
-            socket_drops_packets: memory.iter().map(|m| m.drops_packets).collect(),
+            socket_rmem_bytes: memory.iter().map(|m| u64::from(m.rmem)).collect(),
+            socket_drops_packets: memory.iter().map(|m| u64::from(m.drops)).collect(),
             dropped_in_xdp_packets: (self.settings.engine == ServeEngine::XdpDrop)
                 .then(|| shared.sum(|tally| &tally.dropped)),
             thread_cpus: shared.cpus(),

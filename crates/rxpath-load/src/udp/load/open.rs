@@ -113,7 +113,7 @@ fn settle<F: Flow>(
     let asked = options.sndbuf.unwrap_or_else(|| default_sndbuf(options));
     let memory = flows[0].send_buffer().map(Socket::meminfo).transpose();
     let memory = memory.map_err(|e| LoadError::io("SO_MEMINFO", e))?;
-    let sndbuf_bytes = memory.map(|memory| memory.sndbuf_bytes);
+    let sndbuf_bytes = memory.map(|memory| u64::from(memory.sndbuf));
     warnings.extend(sndbuf_bytes.and_then(|got| buffers::capped(Buffer::Send, asked, got)));
     let (mtu, fragments) = check::mtu(options, warnings)?;
     let rate_pps = options.rate_pps.unwrap_or(1);

@@ -62,9 +62,9 @@ fn sockets(serve: &Serve, reports: &[Report]) -> Result<Vec<SocketResult>, LoadE
         let napi_id = busy_poll::napi_id(socket).unwrap_or(0);
         let mut result = SocketResult {
             index: index as u32,
-            drops_packets: memory.drops_packets,
-            rcvbuf_bytes: memory.rcvbuf_bytes,
-            rmem_bytes: memory.rmem_bytes,
+            drops_packets: memory.drops.into(),
+            rcvbuf_bytes: memory.rcvbuf.into(),
+            rmem_bytes: memory.rmem.into(),
             napi_id,
             ..SocketResult::default()
         };
@@ -75,7 +75,7 @@ fn sockets(serve: &Serve, reports: &[Report]) -> Result<Vec<SocketResult>, LoadE
                 result.truesize_bytes = result.truesize_bytes.max(report.truesize);
             }
         }
-        result.capacity_packets = result.truesize_bytes.map(|size| memory.rcvbuf_bytes / size);
+        result.capacity_packets = result.truesize_bytes.map(|size| result.rcvbuf_bytes / size);
         sockets.push(result);
     }
     Ok(sockets)

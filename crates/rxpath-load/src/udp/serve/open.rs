@@ -80,7 +80,7 @@ fn open_sockets(
         if let Some(asked) = options.rcvbuf {
             is_forced &= buffers::set(&socket, Buffer::Receive, asked)?;
             let memory = socket.meminfo().map_err(|e| LoadError::io("SO_MEMINFO", e))?;
-            let capped = buffers::capped(Buffer::Receive, asked, memory.rcvbuf_bytes);
+            let capped = buffers::capped(Buffer::Receive, asked, memory.rcvbuf.into());
             // One for all of the group.
             warnings.extend(capped.filter(|new| warnings.iter().all(|old| old.code != new.code)));
         }
@@ -130,10 +130,10 @@ fn settle(
         gro: options.gro,
         busy_poll: options.busy_poll,
         rcvbuf_asked_bytes: options.rcvbuf,
-        rcvbuf_bytes: memory.rcvbuf_bytes,
+        rcvbuf_bytes: memory.rcvbuf.into(),
         rcvbuf_forced,
         truesize_probe_bytes: truesize,
-        capacity_packets: truesize.map(|size| memory.rcvbuf_bytes / size),
+        capacity_packets: truesize.map(|size| u64::from(memory.rcvbuf) / size),
         buffer_bytes,
         nap_ns: options.nap_ns,
         stamps: options.stamps,
@@ -156,6 +156,6 @@ fn probe_truesize(like: SocketAddr, size: usize) -> io::Result<u64> {
         sender.send_with(&payload, libc::MSG_DONTWAIT)?;
     }
     // Loopback delivers inside of the send call.
-    let queued = receiver.meminfo()?.rmem_bytes;
+    let queued = u64::from(receiver.meminfo()?.rmem);
     Ok(if queued % COUNT == 0 { queued / COUNT } else { 0 })
 }

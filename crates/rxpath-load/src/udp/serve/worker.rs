@@ -143,9 +143,9 @@ impl<'a> Reader<'a> {
         if !self.plan.socket.wait(libc::POLLIN, 100)? {
             return Err(ErrorKind::WouldBlock.into());
         }
-        let before = self.plan.socket.meminfo()?.rmem_bytes;
+        let before = self.plan.socket.meminfo()?.rmem;
         let got = self.receive(false)?;
-        self.truesize.saw(before, got, self.plan.socket.meminfo()?.rmem_bytes);
+        self.truesize.saw(before.into(), got, self.plan.socket.meminfo()?.rmem.into());
         Ok(got)
     }
 

@@ -74,7 +74,7 @@ impl Flow for FrameFlow {
                 settings.sndbuf_forced = buffers::set(socket.socket(), Buffer::Send, asked)?;
                 let memory = socket.socket().meminfo();
                 let memory = memory.map_err(|e| LoadError::io("SO_MEMINFO", e))?;
-                settings.sndbuf_bytes = Some(memory.sndbuf_bytes);
+                settings.sndbuf_bytes = Some(memory.sndbuf.into());
             }
             if let Some(first) = flows.first_mut() {
                 first.xsk = Some((socket, frames));
