@@ -19,6 +19,7 @@ pub mod trace;
 pub mod values;
 
 mod cpu;
+mod figures;
 mod given;
 mod scheduler;
 mod slots;

@@ -3,6 +3,7 @@
 use rxpath_stats::{Buckets, Histogram};
 
 use super::cpu::CpuSplit;
+use super::figures::Figures;
 use super::parameters::Parameters;
 use super::thread::ThreadTime;
 
@@ -12,14 +13,8 @@ pub(super) struct Tally {
     pub offered: u64,
     pub delivered: u64,
     pub lost: u64,
-    pub irqs: u64,
-    pub ipis: u64,
-    pub polls: u64,
-    pub passes: u64,
-    pub squeezes: u64,
-    pub handed_over: u64,
-    /// Softirq time of packets that were dropped afterwards.
-    pub wasted_ns: u64,
+    /// Those that are given as they are; the others are added at the end.
+    pub figures: Figures,
     /// Polls by the packets that they took.
     pub batches: Vec<u64>,
     /// From the NIC to the end of its packet in the poll.
@@ -78,13 +73,7 @@ impl Tally {
             offered: 0,
             delivered: 0,
             lost: 0,
-            irqs: 0,
-            ipis: 0,
-            polls: 0,
-            passes: 0,
-            squeezes: 0,
-            handed_over: 0,
-            wasted_ns: 0,
+            figures: Figures::default(),
             batches: vec![0; LONGEST_BATCH + 1],
             ring_times: times(p),
             backlog_times: times(p),
@@ -105,7 +94,7 @@ impl Tally {
 
     #[inline]
     pub(super) fn polled(&mut self, packets: u64) {
-        self.polls += 1;
+        self.figures.polls_total += 1;
         self.batches[(packets as usize).min(LONGEST_BATCH)] += 1;
     }
 }

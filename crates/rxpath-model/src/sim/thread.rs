@@ -45,7 +45,6 @@ pub(super) struct Thread {
     pub in_call: u64,
     /// Cost of the sleep that just ended.
     pub extra: u64,
-    pub sleeps: u64,
     /// Its times are booked up to `stamp`.
     pub used: ThreadTime,
     stamp: u64,

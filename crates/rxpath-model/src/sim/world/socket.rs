@@ -15,7 +15,7 @@ impl World<'_> {
         let socket = &mut self.sockets[s];
         if !socket.admits(self.p, truesize) {
             socket.drops += 1;
-            self.tally.wasted_ns += spent;
+            self.tally.figures.wasted_ns += spent;
             self.lost();
             return;
         }

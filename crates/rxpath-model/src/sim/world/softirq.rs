@@ -55,7 +55,7 @@ impl World<'_> {
         queue.frames = 0;
         queue.napi = Napi::Scheduled;
         let cpu = queue.cpu;
-        self.tally.irqs += 1;
+        self.tally.figures.interrupts_total += 1;
         self.interrupt(cpu, Irq::Queue(q as u16));
     }
 
@@ -92,7 +92,7 @@ impl World<'_> {
             pass.budget = self.p.budget as i64;
             pass.limit = limit;
         }
-        self.tally.passes += 1;
+        self.tally.figures.passes_total += 1;
         self.next_poll(c);
     }
 
@@ -194,7 +194,7 @@ impl World<'_> {
         let cpu = &mut self.cpus[to];
         if cpu.backlog.len() - cpu.processing >= self.p.backlog {
             cpu.backlog_drops += 1;
-            self.tally.wasted_ns += self.p.packet_ns;
+            self.tally.figures.wasted_ns += self.p.packet_ns;
             self.lost();
             return;
         }
@@ -242,7 +242,7 @@ impl World<'_> {
             self.cpus[c].repoll.push_back(napi);
         }
         if budget <= 0 || self.jiffies() >= limit {
-            self.tally.squeezes += 1;
+            self.tally.figures.time_squeeze_total += 1;
             self.end_pass(c);
         } else {
             self.next_poll(c);
@@ -289,7 +289,7 @@ impl World<'_> {
         }
         let ksoftirqd = cpu.ksoftirqd;
         if pass.by == By::Interrupt {
-            self.tally.handed_over += 1;
+            self.tally.figures.ksoftirqd_wakeups_total += 1;
             self.runnable(ksoftirqd);
         }
         self.end_softirq(c);
@@ -301,7 +301,7 @@ impl World<'_> {
         while ipis != 0 {
             let to = ipis.trailing_zeros() as usize;
             ipis &= ipis - 1;
-            self.tally.ipis += 1;
+            self.tally.figures.ipis_total += 1;
             self.interrupt(to, Irq::Backlog);
         }
     }
@@ -333,7 +333,7 @@ impl World<'_> {
         self.account(c);
         self.cpus[c].pass = Some(Pass::new(By::Thread, 1, 0, q));
         self.cpus[c].level = Level::Soft;
-        self.tally.passes += 1;
+        self.tally.figures.passes_total += 1;
         self.begin_poll(c, q);
     }
 }

@@ -79,7 +79,7 @@ impl World<'_> {
         let Role::Reader { socket } = self.threads[t].role else { return };
         let Some(packet) = self.take_from_socket(socket) else {
             self.threads[t].in_call = 0;
-            self.threads[t].sleeps += 1;
+            self.tally.figures.sleeps_total += 1;
             self.sockets[socket].asleep += 1;
             self.block_current(c);
             return;
