@@ -180,7 +180,7 @@ impl Drops {
         self.named(&self.rows()?)
     }
 
-    /// What was counted up to now, in some microseconds.
+    /// What was counted up to now, without a search for names: for the ends of a window.
     pub fn rows(&self) -> Result<DropRows, HostError> {
         Ok(DropRows {
             drops: self.loaded.entries("drops")?,

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_time_and_gaps_make_the_whole() {
+    fn gaps_are_part_of_the_whole() {
         let gaps = Prepared::new(Duration::from_millis(20), 0).look();
         assert!(gaps.wall_ns >= 15e6, "{gaps:?}");
         assert!(gaps.gaps_ns <= gaps.wall_ns + 1.0);

@@ -263,6 +263,7 @@ mod tests {
     #[test]
     fn counters_of_all_cpus_are_summed() {
         let cpu = |drop: u32| {
+            // CTA_STATS_DROP and CTA_STATS_FOUND.
             let body = Body::new(&header(0)).raw(10, &drop.to_be_bytes());
             body.raw(2, &1u32.to_be_bytes()).bytes().to_vec()
         };
