@@ -147,7 +147,7 @@ pub(crate) fn watch_with(
     probes.start();
     let around = Around::now();
     let groups_before = groups::read(&ours.pids);
-    let (from, from_tcp) = (CpuSnapshot::take(&ours), CpuSnapshot::of_ours(&connected));
+    let (from_tcp, from) = (CpuSnapshot::of_ours(&connected), CpuSnapshot::take(&ours));
     probes.begin(ask.length);
     let before = snapshot(&mut counters);
     countable(&before)?;
@@ -309,7 +309,7 @@ pub(crate) fn evidence(read: &Read<'_>) -> WindowEvidence {
         ..Ledger::default()
     };
     WindowEvidence {
-        window_s: between.seconds(),
+        window_s: seconds,
         // Nobody is asked here: what comes is what was wanted.
         target_pps: Some(offered as f64 / seconds),
         offered_pps: offered as f64 / seconds,

@@ -73,22 +73,11 @@ impl Witness {
     }
 
     /// The window ends.
-    pub fn end(&self, traffic: &Traffic<'_>) -> Probed {
-        let mut probed = Probed::default();
+    pub fn end(&self) -> Witnessed {
         let window_ns = monotonic_ns().saturating_sub(self.begun_ns).max(1) as f64;
-        match self.accounted() {
-            Ok(window) => (probed.cpus, probed.tasks) = by_cpu(&window, traffic),
-            Err(why) => probed.gaps.push(format!("CPU time by task: {why}")),
-        }
-        match self.waits() {
-            Ok(waits) => {
-                let readers = threads_of(traffic.readers);
-                probed.locks = Some(contended(&waits, &readers, window_ns));
-            }
-            Err(why) => probed.gaps.push(format!("waits for locks: {why}")),
-        }
+        let (account, waits) = (self.accounted(), self.waits());
         // Since the start.
-        probed.gaps.extend(match lost(&self.parts()) {
+        let lost = match lost(&self.parts()) {
             Ok(0) => None,
             Ok(lost) => {
                 let lost = grouped(lost);
@@ -97,8 +86,8 @@ impl Witness {
             Err(why) => {
                 Some(format!("how many slices, polls or waits found no room is unknown: {why}"))
             }
-        });
-        probed
+        };
+        Witnessed { window_ns, account, waits, lost }
     }
 
     fn accounted(&self) -> Result<Reading, String> {
@@ -110,6 +99,35 @@ impl Witness {
     fn waits(&self) -> Result<Vec<Waits>, String> {
         let now = self.locks.as_ref().map_err(Clone::clone)?.read().map_err(told)?;
         waits_since(self.waited.as_deref(), now)
+    }
+}
+
+/// What was seen in a window; whose traffic it was may be found out after it.
+#[derive(Debug)]
+pub struct Witnessed {
+    window_ns: f64,
+    account: Result<Reading, String>,
+    waits: Result<Vec<Waits>, String>,
+    lost: Option<String>,
+}
+
+impl Witnessed {
+    /// For the diagnosis.
+    pub fn of(self, traffic: &Traffic<'_>) -> Probed {
+        let mut probed = Probed::default();
+        match self.account {
+            Ok(window) => (probed.cpus, probed.tasks) = by_cpu(&window, traffic),
+            Err(why) => probed.gaps.push(format!("CPU time by task: {why}")),
+        }
+        match self.waits {
+            Ok(waits) => {
+                let readers = threads_of(traffic.readers);
+                probed.locks = Some(contended(&waits, &readers, self.window_ns));
+            }
+            Err(why) => probed.gaps.push(format!("waits for locks: {why}")),
+        }
+        probed.gaps.extend(self.lost);
+        probed
     }
 }
 
@@ -235,7 +253,7 @@ mod tests {
             begun_ns: 0,
             waited: None,
         };
-        let probed = witness.end(&Traffic { workloads: &[], readers: &[] });
+        let probed = witness.end().of(&Traffic { workloads: &[], readers: &[] });
         assert!(probed.cpus.is_empty() && probed.tasks.is_empty() && probed.locks.is_none());
         assert_eq!(probed.gaps.len(), 2);
     }

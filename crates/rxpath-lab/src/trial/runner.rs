@@ -268,7 +268,7 @@ impl Trial<'_> {
         self.observers.close(&|netns| testbed.side_of(netns), &mut self.observed)?;
         let probed = witness.map(|witness| {
             let (workloads, readers) = (measured.leaders(), measured.serves.concat());
-            witness.end(&Traffic { workloads: &workloads, readers: &readers })
+            witness.end().of(&Traffic { workloads: &workloads, readers: &readers })
         });
         let mut windowed = window.close(self.testbed)?;
         let load_end_ns = self.load_end_ns(ramp_end - self.config.trials.ramp.0);

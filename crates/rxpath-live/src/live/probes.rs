@@ -14,7 +14,7 @@ use super::programs::Programs;
 use super::reads::{Reading, Readings};
 use super::reasons::Reasons;
 use super::sockets::Socket;
-use crate::witness::{Traffic, Witness};
+use crate::witness::{Traffic, Witness, Witnessed};
 
 /// Why there are no BPF probes where the user does not want them.
 pub const NOT_ASKED: &str = "BPF was not asked for";
@@ -79,9 +79,7 @@ impl Probes {
     /// The window ends: the kernel's drop reasons up to now, and which threads read in it. A reading that fails leaves its
     /// reason.
     pub(super) fn end_window(&mut self) -> Option<Readings> {
-        let parts = self.parts.as_mut()?;
-        parts.reasons.iter_mut().for_each(Reasons::end);
-        parts.reads.as_mut().ok()?.end()
+        self.parts.as_mut()?.end_window()
     }
 
     /// Ends the measuring of the cost.
@@ -105,7 +103,7 @@ impl Probes {
         owners: &Owners,
     ) -> (Option<Probed>, ProbeCost) {
         let lost = self.parts.as_ref().map_or(Ok(0), Parts::lost);
-        let mut probed = self.parts.as_ref().map(|parts| parts.end(sockets, owners));
+        let mut probed = self.parts.as_mut().and_then(|parts| parts.end(sockets, owners));
         if let (Some(seen), Err(why)) = (&mut probed, &lost) {
             seen.gaps.push(format!("how many records found no room in a map is unknown: {why}"));
         }
@@ -125,6 +123,9 @@ struct Parts {
     /// From the window's begin on; none where no program runs.
     meter: Option<PartMeter>,
     begun: Instant,
+    /// Its length, and what was seen in it, from its end on.
+    window: Duration,
+    seen: Option<Witnessed>,
 }
 
 /// Longest time to put programs into place: a machine without CPU to spare takes seconds for each, and what is looked for
@@ -149,14 +150,23 @@ impl Parts {
         let reasons = Reasons::start();
         let reads = in_time(begun).and_then(|()| Reading::start());
         let witness = Witness::start_while(&|| in_time(begun));
-        Self { witness, reasons, reads, timed: None, meter: None, begun: Instant::now() }
+        Self::new(witness, reasons, reads)
     }
 
     /// Programs that are in their places.
     fn of(programs: Programs) -> Self {
         let reasons = Err("a deep look does not watch them".to_owned());
-        let (witness, reads) = (Witness::of_locks(programs.locks), programs.reads.map(Reading::of));
-        Self { witness, reasons, reads, timed: None, meter: None, begun: Instant::now() }
+        let reads = programs.reads.map(Reading::of);
+        Self::new(Witness::of_locks(programs.locks), reasons, reads)
+    }
+
+    fn new(
+        witness: Witness,
+        reasons: Result<Reasons, String>,
+        reads: Result<Reading, String>,
+    ) -> Self {
+        let (begun, window) = (Instant::now(), Duration::ZERO);
+        Self { witness, reasons, reads, timed: None, meter: None, begun, window, seen: None }
     }
 
     fn into_programs(self) -> Programs {
@@ -173,14 +183,19 @@ impl Parts {
         (self.meter, self.timed, self.begun) = (meter, None, Instant::now());
     }
 
-    /// What the programs cost over the window, which ends here.
+    fn end_window(&mut self) -> Option<Readings> {
+        self.reasons.iter_mut().for_each(Reasons::end);
+        (self.seen, self.window) = (Some(self.witness.end()), self.begun.elapsed());
+        self.reads.as_mut().ok()?.end()
+    }
+
+    /// What the programs cost over the window.
     fn cost(&mut self) -> ProbeCost {
-        let window_s = self.begun.elapsed().as_secs_f64();
         let part = match &mut self.meter {
             Some(meter) => meter.stop(),
             None => unknown("no BPF program runs".into()),
         };
-        let factor = window_s / part.measured_s.max(1e-9);
+        let factor = self.window.as_secs_f64() / part.measured_s.max(1e-9);
         let map_bytes = probe::map_bytes(&self.probes());
         ProbeCost { map_bytes, ..part.scaled(|_| factor) }
     }
@@ -197,17 +212,18 @@ impl Parts {
         probe::lost(&self.probes()).map_err(|error| error.to_string())
     }
 
-    fn end(&self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Probed {
+    fn end(&mut self, sockets: &BTreeMap<u32, Socket>, owners: &Owners) -> Option<Probed> {
         let holders = sockets.keys().filter_map(|inode| owners.get(inode));
         let readers: Vec<i32> = holders.flatten().copied().collect();
         let all: BTreeSet<i32> = owners.values().flatten().copied().collect();
         let workloads: Vec<i32> = all.into_iter().chain([std::process::id() as i32]).collect();
-        let mut seen = self.witness.end(&Traffic { workloads: &workloads, readers: &readers });
+        let traffic = Traffic { workloads: &workloads, readers: &readers };
+        let mut seen = self.seen.take()?.of(&traffic);
         let reasons = self.reasons.as_ref().err();
         let reads = self.reads.as_ref().map_or_else(Some, |reading| reading.failed.as_ref());
         seen.gaps.extend(reasons.map(|why| format!("drop reasons: {why}")));
         seen.gaps.extend(reads.map(|why| format!("which threads read: {why}")));
-        seen
+        Some(seen)
     }
 }
 
@@ -224,7 +240,7 @@ mod tests {
         assert_eq!(in_time(Instant::now()), Ok(()));
         let long_ago = Instant::now().checked_sub(Duration::from_secs(5)).unwrap();
         let late = Witness::start_while(&|| in_time(long_ago));
-        let seen = late.end(&Traffic { workloads: &[], readers: &[] });
+        let seen = late.end().of(&Traffic { workloads: &[], readers: &[] });
         assert!(!seen.gaps.is_empty(), "{seen:?}");
         assert!(seen.gaps.iter().all(|gap| gap.contains("left out: the programs")), "{seen:?}");
     }
