@@ -7,6 +7,9 @@ use rxpath_load::workload::CounterReading;
 /// Turns counters into the line per second; `None` while there is nothing to report.
 pub type Rows<I> = Box<dyn FnMut(&I) -> Option<String>>;
 
+/// A column: its heading, the width of both, and its value.
+pub type RateColumn = (&'static str, usize, String);
+
 /// Rows between two headings.
 const PAGE: u32 = 20;
 
@@ -37,9 +40,9 @@ impl<I> CounterDelta<'_, I> {
         grouped(self.per_s(of).round() as u64)
     }
 
-    /// MiB per second of a counter of bytes.
-    pub fn mib_per_s(&self, of: impl Fn(&I) -> u64) -> f64 {
-        self.per_s(of) / 1_048_576.0
+    /// MiB per second of a counter of bytes, as text.
+    pub fn mib_per_s(&self, of: impl Fn(&I) -> u64) -> String {
+        format!("{:.2}", self.per_s(of) / 1_048_576.0)
     }
 
     /// A line for each thread or socket: the rate of its counter.
@@ -52,10 +55,13 @@ impl<I> CounterDelta<'_, I> {
     }
 }
 
-/// Turns readings into rows: the time since now, then the columns that `row` makes of two readings.
+/// Turns readings into rows: the time since now and the columns of two readings; with `split` their parts below. Each heading
+/// is followed by `units`.
 pub fn rows<I: CounterReading + Clone + Default + 'static>(
-    heading: String,
-    row: impl Fn(&CounterDelta<'_, I>) -> String + 'static,
+    units: &'static str,
+    columns: impl Fn(&CounterDelta<'_, I>) -> Vec<RateColumn> + 'static,
+    split: bool,
+    parts: fn(&CounterDelta<'_, I>) -> String,
 ) -> Rows<I> {
     let start_ns = clock::now_ns();
     let (mut before, mut before_ns, mut printed) = (I::default(), start_ns, 0u32);
@@ -64,11 +70,18 @@ pub fn rows<I: CounterReading + Clone + Default + 'static>(
         if span_s <= 0.0 {
             return None;
         }
-        let heading = if printed.is_multiple_of(PAGE) { heading.as_str() } else { "" };
-        printed += 1;
+        let between = CounterDelta { now, before: &before, span_s };
         let time_s = now.t_ns().saturating_sub(start_ns) as f64 / 1e9;
-        let row = row(&CounterDelta { now, before: &before, span_s });
+        let (mut heading, mut row) = (format!("{:>8}", "s"), format!("{time_s:>8.1}"));
+        for (title, width, value) in columns(&between) {
+            heading += &format!("  {title:>width$}");
+            row += &format!("  {value:>width$}");
+        }
+        let is_first = printed.is_multiple_of(PAGE);
+        let heading = if is_first { format!("{heading}\n{units}") } else { String::new() };
+        printed += 1;
+        let parts = if split { parts(&between) } else { String::new() };
         (before, before_ns) = (now.clone(), now.t_ns());
-        Some(format!("{heading}{time_s:>8.1}{row}"))
+        Some(format!("{heading}{}\n{parts}", row.trim_end()))
     })
 }

@@ -8,36 +8,29 @@ use rxpath_load::tcp::connection::{ConnectionResult, TcpSummary};
 use rxpath_load::tcp::result::Interval;
 use rxpath_load::tcp::socket::SocketSettings;
 
-use crate::output::rates::{CounterDelta, Rows, grouped, rows};
+use crate::output::rates::{CounterDelta, RateColumn, Rows, grouped, rows};
 
 /// Most connections in the text; `--json` has more.
 const LISTED: usize = 8;
 
 /// Rows of TCP workloads.
 pub fn tcp_rows(split: bool) -> Rows<Interval> {
-    let heading = format!(
-        "{:>8}  {:>11}  {:>11}  {:>12}  {:>6}  {:>9}  {:>8}  {:>10}\n",
-        "s", "delivered", "sent", "transact./s", "conns", "rtt us", "cwnd", "retransm."
-    );
-    rows(heading, move |between| {
-        let bps = |of: fn(&Interval) -> u64| si(between.per_s(of) * 8.0) + "b/s";
-        let tcp = between.now.tcp.unwrap_or_default();
-        let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.0}"));
-        let mut text = format!(
-            "  {:>11}  {:>11}  {:>12}  {:>6}  {:>9}  {:>8}  {:>10}\n",
-            bps(|c| c.delivered_bytes),
-            bps(|c| c.sent_bytes),
-            between.rate(|c| c.transactions_total),
-            between.now.connections_count,
-            number(tcp.rtt_us),
-            number(tcp.cwnd_packets),
-            tcp.retransmits_total.map_or("-".into(), grouped),
-        );
-        if split {
-            text += &threads(between);
-        }
-        text
-    })
+    rows("", columns, split, threads)
+}
+
+fn columns(between: &CounterDelta<'_, Interval>) -> Vec<RateColumn> {
+    let bps = |of: fn(&Interval) -> u64| si(between.per_s(of) * 8.0) + "b/s";
+    let tcp = between.now.tcp.unwrap_or_default();
+    let number = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.0}"));
+    vec![
+        ("delivered", 11, bps(|c| c.delivered_bytes)),
+        ("sent", 11, bps(|c| c.sent_bytes)),
+        ("transact./s", 12, between.rate(|c| c.transactions_total)),
+        ("conns", 6, between.now.connections_count.to_string()),
+        ("rtt us", 9, number(tcp.rtt_us)),
+        ("cwnd", 8, number(tcp.cwnd_packets)),
+        ("retransm.", 10, tcp.retransmits_total.map_or("-".into(), grouped)),
+    ]
 }
 
 fn threads(between: &CounterDelta<'_, Interval>) -> String {

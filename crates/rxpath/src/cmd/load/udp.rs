@@ -118,7 +118,7 @@ impl Shown for Load {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        udp_rows("sent", self.settings().to[0], split)
+        udp_rows("sent/s", self.settings().to[0], split)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::cmd::values::{cpu_time, quantiles, value_name};
 use crate::cmd::workload_text::placed;
 use crate::exit::Outcome;
 use crate::output::known;
-use crate::output::rates::{CounterDelta, Rows, grouped, rows};
+use crate::output::rates::{CounterDelta, RateColumn, Rows, grouped, rows};
 
 /// `rxpath serve http …`
 #[derive(Debug, clap::Args)]
@@ -110,26 +110,19 @@ impl Shown for Serve {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        let heading = format!(
-            "{:>8}  {:>11}  {:>9}  {:>9}  {:>10}  {:>8}  {:>9}\n",
-            "s", "requests/s", "MiB/s in", "MiB/s out", "accepted/s", "open", "refused/s"
-        );
-        rows(heading, move |between: &CounterDelta<'_, Interval>| {
-            let mut text = format!(
-                "  {:>11}  {:>9.2}  {:>9.2}  {:>10}  {:>8}  {:>9}\n",
-                between.rate(|c| c.requests_total),
-                between.mib_per_s(|c| c.received_bytes),
-                between.mib_per_s(|c| c.sent_bytes),
-                between.rate(|c| c.accepted_total),
-                grouped(between.now.open_count),
-                between.rate(|c| c.refused_total),
-            );
-            if split {
-                text += &between.parts("thread", |c| &c.thread_requests_total);
-            }
-            text
-        })
+        rows::<Interval>("", columns, split, |it| it.parts("thread", |c| &c.thread_requests_total))
     }
+}
+
+fn columns(between: &CounterDelta<'_, Interval>) -> Vec<RateColumn> {
+    vec![
+        ("requests/s", 11, between.rate(|c| c.requests_total)),
+        ("MiB/s in", 9, between.mib_per_s(|c| c.received_bytes)),
+        ("MiB/s out", 9, between.mib_per_s(|c| c.sent_bytes)),
+        ("accepted/s", 10, between.rate(|c| c.accepted_total)),
+        ("open", 8, grouped(between.now.open_count)),
+        ("refused/s", 9, between.rate(|c| c.refused_total)),
+    ]
 }
 
 /// `200: 5, 400: 1`, or `none`.

@@ -10,7 +10,7 @@ use crate::cmd::prelude::*;
 use crate::cmd::values::{cpu_time, quantiles, value_name};
 use crate::cmd::workload_text::{placed, stalls, xdp_text};
 use crate::output::rates::{Rows, grouped};
-use crate::output::udp::udp_rows;
+use crate::output::udp::{DELIVERED, udp_rows};
 
 /// `rxpath serve udp …`
 #[derive(Debug, clap::Args)]
@@ -110,7 +110,7 @@ impl Shown for Serve {
     }
 
     fn rows(&self, split: bool) -> Rows<Interval> {
-        udp_rows("delivered", self.settings().addr, split)
+        udp_rows(DELIVERED, self.settings().addr, split)
     }
 }
 

@@ -6,7 +6,7 @@ use rxpath_load::quantiles::Quantiles;
 
 use crate::cmd::conduct::block;
 use crate::cmd::values::{cpu_time, quantiles};
-use crate::output::rates::{CounterDelta, Rows, grouped, rows};
+use crate::output::rates::{CounterDelta, RateColumn, Rows, grouped, rows};
 
 /// A number in three digits with the largest unit that fits, as wrk prints it.
 fn scaled(value: f64, units: &[&str], base: f64) -> String {
@@ -137,27 +137,20 @@ fn rest(r: &LoadResult) -> Vec<(&'static str, String)> {
 
 /// The line per second; with `split` each thread has a line of its own, too.
 pub fn load_rows(split: bool) -> Rows<Interval> {
-    let heading = format!(
-        "{:>8}  {:>13}  {:>9}  {:>10}  {:>10}  {:>8}\n",
-        "s", "requests/s", "MiB/s", "p50", "p99", "errors"
-    );
-    rows(heading, move |between: &CounterDelta<'_, Interval>| {
-        let quantile = |of: fn(&Quantiles) -> f64| {
-            between.now.response_time_us.as_ref().map_or_else(|| "-".into(), |q| time(of(q)))
-        };
-        let mut text = format!(
-            "  {:>13}  {:>9.2}  {:>10}  {:>10}  {:>8}\n",
-            between.rate(|c| c.requests_total),
-            between.mib_per_s(|c| c.received_bytes),
-            quantile(|q| q.p50),
-            quantile(|q| q.p99),
-            between.delta(|c| c.errors_total),
-        );
-        if split {
-            text += &between.parts("thread", |c| &c.thread_requests_total);
-        }
-        text
-    })
+    rows::<Interval>("", columns, split, |it| it.parts("thread", |c| &c.thread_requests_total))
+}
+
+fn columns(between: &CounterDelta<'_, Interval>) -> Vec<RateColumn> {
+    let quantile = |of: fn(&Quantiles) -> f64| {
+        between.now.response_time_us.as_ref().map_or_else(|| "-".into(), |q| time(of(q)))
+    };
+    vec![
+        ("requests/s", 13, between.rate(|c| c.requests_total)),
+        ("MiB/s", 9, between.mib_per_s(|c| c.received_bytes)),
+        ("p50", 10, quantile(|q| q.p50)),
+        ("p99", 10, quantile(|q| q.p99)),
+        ("errors", 8, between.delta(|c| c.errors_total).to_string()),
+    ]
 }
 
 #[cfg(test)]
