@@ -7,6 +7,7 @@ mod per_variant;
 mod ring;
 mod sampled;
 mod sockets;
+mod stacked;
 mod swept;
 
 use rxpath_record::axes::Axes;
