@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rxpath_host::HostError;
-use rxpath_host::lab::netns::Namespace;
+use rxpath_host::lab::netns::{Inside, Namespace};
 use rxpath_host::read::ioctl;
+use rxpath_host::read::netlink::ethtool::FEATURES;
 use rxpath_host::write::change::ChangeOutcome;
 use rxpath_host::write::netlink::qdisc::QdiscSpec;
 
@@ -72,7 +73,8 @@ fn features_are_set_and_what_is_fixed_is_said() {
             changes.iter().all(|change| change.outcome == ChangeOutcome::Applied),
             "{changes:?}"
         );
-        let features = rx.run(|ns| ns.generic().unwrap().features("veth").unwrap()).unwrap();
+        let ask = |ns: &mut Inside| ns.generic().unwrap().ethtool(&FEATURES, "veth").unwrap();
+        let features = rx.run(ask).unwrap();
         assert_eq!(features["rx-gro"].active, on);
     }
     let tso = tx.set_features("veth", &[("tso", false)]).unwrap();

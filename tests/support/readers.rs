@@ -6,7 +6,10 @@ use std::fmt::Debug;
 use rxpath_host::HostError;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::ioctl;
-use rxpath_host::read::netlink::ethtool::{Coalesce, Fec, LinkModes, LinkState, Pause, Rings};
+use rxpath_host::read::netlink::ethtool::{
+    CHANNELS, COALESCE, Coalesce, EEE, FEATURES, FEC, Fec, LINK_MODES, LINK_PORT, LINK_STATE,
+    LinkModes, LinkState, PAUSE, PRIVATE_FLAGS, Pause, RINGS, Rings,
+};
 
 /// The devices of this namespace that come and go with no test: loopback and those with hardware behind them.
 pub fn lasting() -> Vec<String> {
@@ -22,17 +25,20 @@ pub fn lasting() -> Vec<String> {
 pub fn agree(dev: &str) -> Vec<&'static str> {
     let mut ask = Netlink::generic().unwrap();
     let topics = [
-        ("rings", same(dev, ask.rings(dev).map(rings), ioctl::rings(dev))),
-        ("channels", same(dev, ask.channels(dev), ioctl::channels(dev))),
-        ("coalesce", same(dev, ask.coalesce(dev).map(coalesce), ioctl::coalesce(dev))),
-        ("pause", same(dev, ask.pause(dev).map(pause), ioctl::pause(dev))),
-        ("features", same(dev, ask.features(dev), ioctl::features(dev))),
-        ("private-flags", same(dev, ask.private_flags(dev), ioctl::private_flags(dev))),
-        ("eee", same(dev, ask.eee(dev), ioctl::eee(dev))),
-        ("fec", same(dev, ask.fec(dev).map(fec), ioctl::fec(dev))),
-        ("link-modes", same(dev, ask.link_modes(dev).map(modes), ioctl::link_modes(dev))),
-        ("port", same(dev, ask.link_port(dev), ioctl::link_port(dev))),
-        ("link-state", same(dev, ask.link_state(dev).and_then(state), ioctl::link_state(dev))),
+        ("rings", same(dev, ask.ethtool(&RINGS, dev).map(rings), ioctl::rings(dev))),
+        ("channels", same(dev, ask.ethtool(&CHANNELS, dev), ioctl::channels(dev))),
+        ("coalesce", same(dev, ask.ethtool(&COALESCE, dev).map(coalesce), ioctl::coalesce(dev))),
+        ("pause", same(dev, ask.ethtool(&PAUSE, dev).map(pause), ioctl::pause(dev))),
+        ("features", same(dev, ask.ethtool(&FEATURES, dev), ioctl::features(dev))),
+        ("private-flags", same(dev, ask.ethtool(&PRIVATE_FLAGS, dev), ioctl::private_flags(dev))),
+        ("eee", same(dev, ask.ethtool(&EEE, dev), ioctl::eee(dev))),
+        ("fec", same(dev, ask.ethtool(&FEC, dev).map(fec), ioctl::fec(dev))),
+        ("link-modes", same(dev, ask.ethtool(&LINK_MODES, dev).map(modes), ioctl::link_modes(dev))),
+        ("port", same(dev, ask.ethtool(&LINK_PORT, dev), ioctl::link_port(dev))),
+        (
+            "link-state",
+            same(dev, ask.ethtool(&LINK_STATE, dev).and_then(state), ioctl::link_state(dev)),
+        ),
     ];
     topics.into_iter().filter_map(|(topic, there)| there.then_some(topic)).collect()
 }

@@ -155,6 +155,7 @@ pub(crate) fn refused(op: &str, error: HostError) -> HostError {
 mod tests {
     use super::*;
     use crate::any_bytes::takes_any_bytes;
+    use crate::read::netlink::ethtool::RINGS;
     use crate::read::netlink::ethtool::command::{Command, ETHTOOL};
 
     #[test]
@@ -170,7 +171,7 @@ mod tests {
     #[test]
     fn a_kernel_without_the_command_is_told_from_a_driver_without_the_answer() {
         let mut netlink = Netlink::generic().unwrap();
-        let driver = netlink.rings("lo").unwrap_err().to_string();
+        let driver = netlink.ethtool(&RINGS, "lo").unwrap_err().to_string();
         assert!(driver.ends_with("needs a driver that has it"), "{driver}");
         let body = Body::new(&header(255));
         let kernel = netlink.family_get("read what is to come", ETHTOOL, &body).unwrap_err();

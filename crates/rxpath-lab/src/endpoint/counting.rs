@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::ioctl;
+use rxpath_host::read::netlink::ethtool::COALESCE;
 use rxpath_host::read::netlink::netdev::QueueStats;
 use rxpath_host::read::netlink::{DeviceQdisc, NetworkLink};
 use rxpath_host::read::nic::losses::{self, CardCounters};
@@ -156,7 +157,7 @@ pub(super) fn driver_of(link: &NetworkLink) -> String {
 
 /// How often a card writes its counters into memory, if it says so.
 fn stats_block_usecs(generic: &mut Netlink, device: &str) -> Option<u32> {
-    generic.coalesce(device).ok()?.rare.get("stats-block-usecs").copied()
+    generic.ethtool(&COALESCE, device).ok()?.rare.get("stats-block-usecs").copied()
 }
 
 /// Who shares the port of a device, in words.

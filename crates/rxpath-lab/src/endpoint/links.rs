@@ -9,7 +9,7 @@ use rxpath_host::HostError;
 use rxpath_host::netlink::Netlink;
 use rxpath_host::read::ioctl;
 use rxpath_host::read::netlink::NetworkLink;
-use rxpath_host::read::netlink::ethtool::Duplex;
+use rxpath_host::read::netlink::ethtool::{Duplex, LINK_MODES};
 use serde::{Deserialize, Serialize};
 
 use rxpath_live::lowest::{below, is_over_others};
@@ -203,7 +203,7 @@ fn devices(device: &str) -> Result<Vec<NetworkLink>, HostError> {
 
 /// Kernels before 5.6 know link modes by ioctl only.
 fn read(link: NetworkLink, generic: Option<&mut Netlink>) -> CarryingLink {
-    let modes = generic.and_then(|generic| generic.link_modes(&link.name).ok());
+    let modes = generic.and_then(|generic| generic.ethtool(&LINK_MODES, &link.name).ok());
     let modes = modes.or_else(|| ioctl::link_modes(&link.name).ok()).unwrap_or_default();
     let speed = LinkSpeed { device: link.name, mbps: modes.speed_mbps, duplex: modes.duplex };
     CarryingLink { speed, carrier: link.carrier, carrier_changes: link.carrier_changes }

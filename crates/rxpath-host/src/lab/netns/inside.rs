@@ -12,7 +12,7 @@ use crate::lab::veth::VethSpec;
 use crate::netlink::Netlink;
 use crate::read::ioctl;
 use crate::read::netlink::UdpSocket;
-use crate::read::netlink::ethtool::feature_names;
+use crate::read::netlink::ethtool::{FEATURES, feature_names};
 use crate::write::change::SettingChange;
 use crate::write::netlink::qdisc::QdiscSpec;
 use crate::write::setter::HostSetter;
@@ -107,7 +107,7 @@ impl Inside {
         wanted: &[(String, bool)],
     ) -> Result<Vec<SettingChange>, HostError> {
         let generic = self.generic()?;
-        let before = generic.features(dev)?;
+        let before = generic.ethtool(&FEATURES, dev)?;
         let mut all = Vec::new();
         for (asked, on) in wanted {
             let names = feature_names(asked).into_iter().filter(|name| before.contains_key(*name));
@@ -127,7 +127,7 @@ impl Inside {
             ) => Some(error.to_string()),
             Err(error) => return Err(error),
         };
-        let after = generic.features(dev)?;
+        let after = generic.ethtool(&FEATURES, dev)?;
         let change = |(name, on): (&str, bool)| {
             let target = Target::Group { dev: dev.into(), group: Group::Features };
             let pair = |on: bool| format!("{name}={}", if on { "on" } else { "off" });

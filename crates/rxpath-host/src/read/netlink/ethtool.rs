@@ -22,23 +22,25 @@ mod rss;
 mod standard_stats;
 mod timestamping;
 
-pub use channels::{Channels, parse_channels};
-pub use coalesce::{Coalesce, parse_coalesce};
-pub use eee::{Eee, parse_eee};
-pub use features::{Feature, Features, feature_names, parse_features};
-pub use fec::{Fec, parse_fec};
+pub use channels::{CHANNELS, Channels, parse_channels};
+pub use coalesce::{COALESCE, Coalesce, parse_coalesce};
+pub use command::EthtoolQuestion;
+pub use eee::{EEE, Eee, parse_eee};
+pub use features::{FEATURES, Feature, Features, feature_names, parse_features};
+pub use fec::{FEC, Fec, parse_fec};
 pub use link_modes::{
-    Duplex, LinkModes, LinkState, Port, parse_link_info, parse_link_modes, parse_link_state,
+    Duplex, LINK_MODES, LINK_PORT, LINK_STATE, LinkModes, LinkState, Port, parse_link_info,
+    parse_link_modes, parse_link_state,
 };
-pub use pause::{Pause, parse_pause};
-pub use private_flags::{PrivateFlags, parse_private_flags};
-pub use rings::{DataSplit, Rings, parse_rings};
+pub use pause::{PAUSE, Pause, parse_pause};
+pub use private_flags::{PRIVATE_FLAGS, PrivateFlags, parse_private_flags};
+pub use rings::{DataSplit, RINGS, Rings, parse_rings};
 pub(crate) use rss::{
     NO_TRANSFORMATION, function, function_bit, key_fact, transformation, transformation_bit,
 };
-pub use rss::{Rss, parse_rss, parse_rss_contexts};
+pub use rss::{RSS, Rss, parse_rss, parse_rss_contexts};
 pub use standard_stats::{StandardStats, parse_standard_stats};
-pub use timestamping::{Timestamping, parse_timestamping};
+pub use timestamping::{TIMESTAMPING, Timestamping, parse_timestamping};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,7 @@ use crate::error::fact;
 use crate::netlink::Netlink;
 use crate::read::conntrack;
 use crate::read::ioctl::{self, FlowKind};
-use crate::read::netlink::ethtool::command::Command;
+use crate::read::netlink::ethtool::EthtoolQuestion;
 use crate::read::netlink::nft_tables;
 use crate::read::netlink::{DeviceQdisc, NetworkLink, ethtool};
 use crate::read::tcx;
@@ -90,26 +90,19 @@ impl Reader {
     }
 
     fn ethtool(&mut self, dev: &str, nic: &mut Nic) {
-        nic.features = self.either(dev, Command::FeaturesGet, Netlink::features, ioctl::features);
-        nic.channels = self.either(dev, Command::ChannelsGet, Netlink::channels, ioctl::channels);
-        nic.rings = self.either(dev, Command::RingsGet, Netlink::rings, ioctl::rings);
-        nic.coalesce = self.either(dev, Command::CoalesceGet, Netlink::coalesce, ioctl::coalesce);
-        nic.pause = self.either(dev, Command::PauseGet, Netlink::pause, ioctl::pause);
-        nic.eee = self.either(dev, Command::EeeGet, Netlink::eee, ioctl::eee);
-        nic.fec = self.either(dev, Command::FecGet, Netlink::fec, ioctl::fec);
-        nic.private_flags = self.either(
-            dev,
-            Command::PrivateFlagsGet,
-            Netlink::private_flags,
-            ioctl::private_flags,
-        );
-        nic.link_modes =
-            self.either(dev, Command::LinkModesGet, Netlink::link_modes, ioctl::link_modes);
-        nic.link_state =
-            self.either(dev, Command::LinkStateGet, Netlink::link_state, ioctl::link_state);
-        nic.port = self.either(dev, Command::LinkInfoGet, Netlink::link_port, ioctl::link_port);
+        nic.features = self.either(dev, &ethtool::FEATURES, ioctl::features);
+        nic.channels = self.either(dev, &ethtool::CHANNELS, ioctl::channels);
+        nic.rings = self.either(dev, &ethtool::RINGS, ioctl::rings);
+        nic.coalesce = self.either(dev, &ethtool::COALESCE, ioctl::coalesce);
+        nic.pause = self.either(dev, &ethtool::PAUSE, ioctl::pause);
+        nic.eee = self.either(dev, &ethtool::EEE, ioctl::eee);
+        nic.fec = self.either(dev, &ethtool::FEC, ioctl::fec);
+        nic.private_flags = self.either(dev, &ethtool::PRIVATE_FLAGS, ioctl::private_flags);
+        nic.link_modes = self.either(dev, &ethtool::LINK_MODES, ioctl::link_modes);
+        nic.link_state = self.either(dev, &ethtool::LINK_STATE, ioctl::link_state);
+        nic.port = self.either(dev, &ethtool::LINK_PORT, ioctl::link_port);
         let ask = &mut self.generic;
-        nic.timestamping = fact(ask.timestamping(dev));
+        nic.timestamping = fact(ask.ethtool(&ethtool::TIMESTAMPING, dev));
         nic.standard_stats = fact(ask.standard_stats(dev));
         // Kernels before 6.3 have the ioctl alone, and the netlink answer of some has no key.
         nic.rss = fact(rss(ask, dev));
@@ -121,13 +114,12 @@ impl Reader {
     fn either<T>(
         &mut self,
         dev: &str,
-        command: Command,
-        netlink: fn(&mut Netlink, &str) -> Result<T, HostError>,
+        question: &EthtoolQuestion<T>,
         ioctl: fn(&str) -> Result<T, HostError>,
     ) -> Fact<T> {
-        match self.generic.ethtool_takes(command) {
+        match self.generic.ethtool_takes(question.command) {
             Ok(false) => fact(ioctl(dev)),
-            _ => fact(netlink(&mut self.generic, dev)),
+            _ => fact(self.generic.ethtool(question, dev)),
         }
     }
 
@@ -155,10 +147,10 @@ impl Reader {
         self.counters(dev, &mut nic);
         // A device without them at first has none now.
         if first.pause.value().is_some() {
-            nic.pause = fact(self.generic.pause(dev));
+            nic.pause = fact(self.generic.ethtool(&ethtool::PAUSE, dev));
         }
         if first.fec.value().is_some() {
-            nic.fec = fact(self.generic.fec(dev));
+            nic.fec = fact(self.generic.ethtool(&ethtool::FEC, dev));
         }
         nic
     }
@@ -218,7 +210,7 @@ fn qdisc_facts(qdisc: &DeviceQdisc) -> QdiscFacts {
 }
 
 fn rss(ask: &mut Netlink, dev: &str) -> Result<ethtool::Rss, HostError> {
-    match ask.rss(dev) {
+    match ask.ethtool(&ethtool::RSS, dev) {
         Ok(rss) if !rss.table.is_empty() => Ok(rss),
         Ok(empty) => Ok(ioctl::rss(dev).unwrap_or(empty)),
         Err(_) => ioctl::rss(dev),

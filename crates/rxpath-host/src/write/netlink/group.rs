@@ -12,7 +12,7 @@ use crate::read::netlink::ethtool::bitset::named;
 use crate::read::netlink::ethtool::command::{Command, ETHTOOL, device};
 use crate::read::netlink::ethtool::field::{commands, fields, on_off};
 use crate::read::netlink::ethtool::group::{not_ethtool, wanted_word};
-use crate::read::netlink::ethtool::{features, private_flags};
+use crate::read::netlink::ethtool::{LINK_MODES, features, private_flags};
 use crate::{Group, HostError};
 
 fn switches(group: Group, asked: &Pairs) -> Result<Vec<(String, bool)>, HostError> {
@@ -76,7 +76,7 @@ impl Netlink {
                 }
                 device(set, dev).nest(private_flags::FLAGS, &named(&bits))
             }
-            Group::LinkModes => link_message(dev, asked, &self.link_modes(dev)?)?,
+            Group::LinkModes => link_message(dev, asked, &self.ethtool(&LINK_MODES, dev)?)?,
             Group::Fec => fec_request(device(set, dev), asked)?,
             _ => request(group, device(set, dev), asked)?,
         };

@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Amount;
-use super::command::Command;
+use super::command::{Command, EthtoolQuestion};
 use super::field::Answer;
-use crate::netlink::socket::Netlink;
 use crate::{Group, HostError};
 
 /// Queues of a device, by what they serve.
@@ -33,14 +32,11 @@ impl Channels {
     }
 }
 
-impl Netlink {
-    /// Queue counts of a device.
-    ///
-    /// **Errors** `Unsupported` for drivers without them.
-    pub fn channels(&mut self, dev: &str) -> Result<Channels, HostError> {
-        parse_channels(&self.ethtool_get("channels", Command::ChannelsGet, dev)?)
-    }
-}
+/// Queue counts of a device.
+///
+/// **Errors** `Unsupported` for drivers without them.
+pub const CHANNELS: EthtoolQuestion<Channels> =
+    EthtoolQuestion::new("channels", Command::ChannelsGet, parse_channels);
 
 /// Reads an answer to the channels question (net/ethtool/channels.c `channels_fill_reply`).
 pub fn parse_channels(payload: &[u8]) -> Result<Channels, HostError> {

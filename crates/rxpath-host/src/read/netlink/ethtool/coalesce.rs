@@ -6,10 +6,9 @@ use rxpath_core::IntoMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command::Command;
+use super::command::{Command, EthtoolQuestion};
 use super::field::Answer;
 use crate::netlink::genl;
-use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
 use crate::{Group, HostError};
 
@@ -101,14 +100,11 @@ pub struct Coalesce {
     pub rare: BTreeMap<String, u32>,
 }
 
-impl Netlink {
-    /// Coalescing of a device.
-    ///
-    /// **Errors** `Unsupported` for drivers without it.
-    pub fn coalesce(&mut self, dev: &str) -> Result<Coalesce, HostError> {
-        parse_coalesce(&self.ethtool_get("coalescing", Command::CoalesceGet, dev)?)
-    }
-}
+/// Coalescing of a device.
+///
+/// **Errors** `Unsupported` for drivers without it.
+pub const COALESCE: EthtoolQuestion<Coalesce> =
+    EthtoolQuestion::new("coalescing", Command::CoalesceGet, parse_coalesce);
 
 /// Reads an answer to the coalescing question (net/ethtool/coalesce.c `coalesce_fill_reply`).
 pub fn parse_coalesce(payload: &[u8]) -> Result<Coalesce, HostError> {

@@ -64,9 +64,39 @@ commands! {
     RssSet = 48 is "RSS_SET",
 }
 
+/// A question about one device: what it asks for, in words, its command, and how its answer is read.
+#[derive(Debug)]
+pub struct EthtoolQuestion<T> {
+    what: &'static str,
+    pub(crate) command: Command,
+    parse: fn(&[u8]) -> Result<T, HostError>,
+    /// `ETHTOOL_FLAG_*`.
+    flags: Option<u32>,
+}
+
+impl<T> EthtoolQuestion<T> {
+    pub(super) const fn new(
+        what: &'static str,
+        command: Command,
+        parse: fn(&[u8]) -> Result<T, HostError>,
+    ) -> Self {
+        Self { what, command, parse, flags: None }
+    }
+
+    pub(super) const fn with_statistics(self) -> Self {
+        Self { flags: Some(WITH_STATS), ..self }
+    }
+}
+
 /// A question or order about one device.
 pub(crate) fn device(command: Command, dev: &str) -> Body {
-    let name = Body::default().text(HEADER_DEV_NAME, dev);
+    flagged(command, dev, None)
+}
+
+fn flagged(command: Command, dev: &str, flags: Option<u32>) -> Body {
+    let name = Body::default()
+        .text(HEADER_DEV_NAME, dev)
+        .with(flags, |name, flags| name.u32(HEADER_FLAGS, flags));
     let kind = if command == Command::StatsGet { STATS_HEADER } else { HEADER };
     Body::new(&genl::header(command as u8)).nest(kind, &name)
 }
@@ -84,6 +114,15 @@ impl Netlink {
         self.pretend(ETHTOOL);
     }
 
+    /// Asks a question about a device. On a [`Netlink::generic`] socket.
+    ///
+    /// **Errors** `Unsupported` for drivers that have no answer.
+    pub fn ethtool<T>(&mut self, question: &EthtoolQuestion<T>, dev: &str) -> Result<T, HostError> {
+        let body = flagged(question.command, dev, question.flags);
+        let op = format!("read {} of {dev}", question.what);
+        (question.parse)(&self.family_get(&op, ETHTOOL, &body)?)
+    }
+
     pub(super) fn ethtool_get(
         &mut self,
         what: &str,
@@ -91,17 +130,5 @@ impl Netlink {
         dev: &str,
     ) -> Result<Vec<u8>, HostError> {
         self.family_get(&format!("read {what} of {dev}"), ETHTOOL, &device(command, dev))
-    }
-
-    /// As [`Netlink::ethtool_get`], with statistics.
-    pub(super) fn ethtool_get_stats(
-        &mut self,
-        what: &str,
-        command: Command,
-        dev: &str,
-    ) -> Result<Vec<u8>, HostError> {
-        let name = Body::default().text(HEADER_DEV_NAME, dev).u32(HEADER_FLAGS, WITH_STATS);
-        let body = Body::new(&genl::header(command as u8)).nest(HEADER, &name);
-        self.family_get(&format!("read {what} of {dev}"), ETHTOOL, &body)
     }
 }

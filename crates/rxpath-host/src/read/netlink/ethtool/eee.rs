@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command::Command;
+use super::command::{Command, EthtoolQuestion};
 use super::field::Answer;
 use super::{bitset, switch};
 use crate::netlink::genl;
-use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
 use crate::{Group, HostError};
 
@@ -42,14 +41,10 @@ pub struct Eee {
     pub peer: Option<Vec<String>>,
 }
 
-impl Netlink {
-    /// EEE of a device.
-    ///
-    /// **Errors** `Unsupported` for drivers without it.
-    pub fn eee(&mut self, dev: &str) -> Result<Eee, HostError> {
-        parse_eee(&self.ethtool_get("EEE", Command::EeeGet, dev)?)
-    }
-}
+/// EEE of a device.
+///
+/// **Errors** `Unsupported` for drivers without it.
+pub const EEE: EthtoolQuestion<Eee> = EthtoolQuestion::new("EEE", Command::EeeGet, parse_eee);
 
 /// Reads an answer to the EEE question (net/ethtool/eee.c `eee_fill_reply`).
 pub fn parse_eee(payload: &[u8]) -> Result<Eee, HostError> {

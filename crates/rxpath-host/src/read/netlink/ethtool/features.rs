@@ -6,10 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bitset;
-use super::command::Command;
+use super::command::{Command, EthtoolQuestion};
 use crate::HostError;
 use crate::netlink::genl;
-use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
 
 pub(super) const HW: u16 = 2;
@@ -55,12 +54,9 @@ pub fn feature_names(name: &str) -> Vec<&str> {
     }
 }
 
-impl Netlink {
-    /// The features of a device. On a [`Netlink::generic`] socket.
-    pub fn features(&mut self, dev: &str) -> Result<Features, HostError> {
-        parse_features(&self.ethtool_get("features", Command::FeaturesGet, dev)?)
-    }
-}
+/// The features of a device.
+pub const FEATURES: EthtoolQuestion<Features> =
+    EthtoolQuestion::new("features", Command::FeaturesGet, parse_features);
 
 /// Reads an answer to the features question.
 ///

@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command::Command;
+use super::command::{Command, EthtoolQuestion};
 use super::{bitset, switch};
 use crate::HostError;
 use crate::netlink::genl;
-use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
 
 /// `ETHTOOL_A_FEC_*`.
@@ -44,14 +43,11 @@ pub struct Fec {
     pub uncorrectable_blocks: Option<u64>,
 }
 
-impl Netlink {
-    /// FEC of a device.
-    ///
-    /// **Errors** `Unsupported` for drivers without it.
-    pub fn fec(&mut self, dev: &str) -> Result<Fec, HostError> {
-        parse_fec(&self.ethtool_get_stats("FEC", Command::FecGet, dev)?)
-    }
-}
+/// FEC of a device.
+///
+/// **Errors** `Unsupported` for drivers without it.
+pub const FEC: EthtoolQuestion<Fec> =
+    EthtoolQuestion::new("FEC", Command::FecGet, parse_fec).with_statistics();
 
 /// Reads an answer to the FEC question (net/ethtool/fec.c `fec_fill_reply`, `fec_put_stats`).
 ///

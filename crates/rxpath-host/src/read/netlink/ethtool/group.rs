@@ -2,9 +2,12 @@
 //!
 //! The question it answers: *what are all values of this group, by ethtool's names?*
 
-use super::features::Features;
+use super::features::{FEATURES, Features};
+use super::fec::FEC;
 use super::field::{Answer, commands, fields, switch_word};
+use super::link_modes::LINK_MODES;
 use super::link_pairs::{fec_pairs, link_pairs};
+use super::private_flags::PRIVATE_FLAGS;
 use crate::netlink::socket::Netlink;
 use crate::pairs::Pairs;
 use crate::{Group, HostError};
@@ -46,10 +49,10 @@ impl Netlink {
     /// **Errors** `Kernel` with `EOPNOTSUPP` for drivers without the group.
     pub fn group(&mut self, dev: &str, group: Group) -> Result<Pairs, HostError> {
         match group {
-            Group::Features => Ok(feature_pairs(&self.features(dev)?)),
-            Group::PrivFlags => Ok(switch_pairs(self.private_flags(dev)?)),
-            Group::LinkModes => Ok(link_pairs(&self.link_modes(dev)?)),
-            Group::Fec => fec_pairs(&self.fec(dev)?),
+            Group::Features => Ok(feature_pairs(&self.ethtool(&FEATURES, dev)?)),
+            Group::PrivFlags => Ok(switch_pairs(self.ethtool(&PRIVATE_FLAGS, dev)?)),
+            Group::LinkModes => Ok(link_pairs(&self.ethtool(&LINK_MODES, dev)?)),
+            Group::Fec => fec_pairs(&self.ethtool(&FEC, dev)?),
             _ => {
                 let (get, _) = commands(group).ok_or_else(|| not_ethtool(group))?;
                 parse(group, &self.ethtool_get(group.name(), get, dev)?)

@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command::Command;
+use super::command::{Command, EthtoolQuestion};
 use super::{bitset, switch};
 use crate::HostError;
 use crate::netlink::genl;
-use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
 
 /// `ETHTOOL_A_LINKMODES_*`, `_LINKINFO_*` and `_LINKSTATE_*`.
@@ -140,22 +139,17 @@ fn mode_mbps(mode: &str) -> Option<u32> {
     mode.split_once("base")?.0.parse().ok()
 }
 
-impl Netlink {
-    /// Modes of a link.
-    pub fn link_modes(&mut self, dev: &str) -> Result<LinkModes, HostError> {
-        parse_link_modes(&self.ethtool_get("link modes", Command::LinkModesGet, dev)?)
-    }
+/// Modes of a link.
+pub const LINK_MODES: EthtoolQuestion<LinkModes> =
+    EthtoolQuestion::new("link modes", Command::LinkModesGet, parse_link_modes);
 
-    /// Kind of port.
-    pub fn link_port(&mut self, dev: &str) -> Result<Port, HostError> {
-        parse_link_info(&self.ethtool_get("link information", Command::LinkInfoGet, dev)?)
-    }
+/// Kind of port.
+pub const LINK_PORT: EthtoolQuestion<Port> =
+    EthtoolQuestion::new("link information", Command::LinkInfoGet, parse_link_info);
 
-    /// State of a link.
-    pub fn link_state(&mut self, dev: &str) -> Result<LinkState, HostError> {
-        parse_link_state(&self.ethtool_get("link state", Command::LinkStateGet, dev)?)
-    }
-}
+/// State of a link.
+pub const LINK_STATE: EthtoolQuestion<LinkState> =
+    EthtoolQuestion::new("link state", Command::LinkStateGet, parse_link_state);
 
 /// Reads an answer to the link modes question (net/ethtool/linkmodes.c `linkmodes_fill_reply`).
 pub fn parse_link_modes(payload: &[u8]) -> Result<LinkModes, HostError> {

@@ -3,10 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command::Command;
+use super::command::{Command, EthtoolQuestion};
 use super::field::Answer;
 use crate::netlink::genl;
-use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
 use crate::{Group, HostError};
 
@@ -38,14 +37,11 @@ pub struct Pause {
     pub rx_pause_packets: Option<u64>,
 }
 
-impl Netlink {
-    /// Pause settings and counters of a device.
-    ///
-    /// **Errors** `Unsupported` for drivers without them.
-    pub fn pause(&mut self, dev: &str) -> Result<Pause, HostError> {
-        parse_pause(&self.ethtool_get_stats("pause settings", Command::PauseGet, dev)?)
-    }
-}
+/// Pause settings and counters of a device.
+///
+/// **Errors** `Unsupported` for drivers without them.
+pub const PAUSE: EthtoolQuestion<Pause> =
+    EthtoolQuestion::new("pause settings", Command::PauseGet, parse_pause).with_statistics();
 
 /// Reads an answer to the pause question (net/ethtool/pause.c `pause_fill_reply`).
 pub fn parse_pause(payload: &[u8]) -> Result<Pause, HostError> {

@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Amount;
-use super::command::Command;
+use super::command::{Command, EthtoolQuestion};
 use super::field::Answer;
-use crate::netlink::socket::Netlink;
 use crate::{Group, HostError};
 
 /// Whether headers and data go into buffers of their own (`enum ethtool_tcp_data_split`).
@@ -52,14 +51,11 @@ pub struct Rings {
     pub split_threshold_bytes: Amount,
 }
 
-impl Netlink {
-    /// Ring sizes of a device.
-    ///
-    /// **Errors** `Unsupported` for drivers without them (veth).
-    pub fn rings(&mut self, dev: &str) -> Result<Rings, HostError> {
-        parse_rings(&self.ethtool_get("rings", Command::RingsGet, dev)?)
-    }
-}
+/// Ring sizes of a device.
+///
+/// **Errors** `Unsupported` for drivers without them (veth).
+pub const RINGS: EthtoolQuestion<Rings> =
+    EthtoolQuestion::new("rings", Command::RingsGet, parse_rings);
 
 /// Reads an answer to the rings question (net/ethtool/rings.c `rings_fill_reply`).
 pub fn parse_rings(payload: &[u8]) -> Result<Rings, HostError> {

@@ -4,7 +4,7 @@ use rxpath_core::Fact;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::command::{Command, ETHTOOL, device};
+use super::command::{Command, ETHTOOL, EthtoolQuestion, device};
 use crate::HostError;
 use crate::netlink::genl;
 use crate::netlink::socket::Netlink;
@@ -68,14 +68,12 @@ impl Rss {
     }
 }
 
-impl Netlink {
-    /// RSS of a device (6.3; before, [`crate::read::ioctl::rss()`]).
-    ///
-    /// **Errors** `Unsupported` for drivers without it.
-    pub fn rss(&mut self, dev: &str) -> Result<Rss, HostError> {
-        parse_rss(&self.ethtool_get("RSS", Command::RssGet, dev)?)
-    }
+/// RSS of a device (6.3; before, [`crate::read::ioctl::rss()`]).
+///
+/// **Errors** `Unsupported` for drivers without it.
+pub const RSS: EthtoolQuestion<Rss> = EthtoolQuestion::new("RSS", Command::RssGet, parse_rss);
 
+impl Netlink {
     /// Numbers of the additional RSS contexts of a device (dump since 6.9).
     pub fn rss_contexts(&mut self, dev: &str) -> Result<Vec<u32>, HostError> {
         let body = device(Command::RssGet, dev);

@@ -4,10 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bitset;
-use super::command::Command;
+use super::command::{Command, EthtoolQuestion};
 use crate::HostError;
 use crate::netlink::genl;
-use crate::netlink::socket::Netlink;
 use crate::netlink::wire::Attrs;
 
 /// `ETHTOOL_A_TSINFO_*`.
@@ -33,12 +32,9 @@ pub struct Timestamping {
     pub clock: Option<u32>,
 }
 
-impl Netlink {
-    /// What a device can stamp.
-    pub fn timestamping(&mut self, dev: &str) -> Result<Timestamping, HostError> {
-        parse_timestamping(&self.ethtool_get("time stamping", Command::TimestampingGet, dev)?)
-    }
-}
+/// What a device can stamp.
+pub const TIMESTAMPING: EthtoolQuestion<Timestamping> =
+    EthtoolQuestion::new("time stamping", Command::TimestampingGet, parse_timestamping);
 
 /// Reads an answer to the time stamping question (net/ethtool/tsinfo.c `tsinfo_fill_reply`).
 pub fn parse_timestamping(payload: &[u8]) -> Result<Timestamping, HostError> {
