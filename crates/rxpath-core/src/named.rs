@@ -1,13 +1,22 @@
 //! Enums of which each variant has its words.
 
-/// Gives an enum `ALL`, its variants in the order in which they stand here, and a function that has the words of each, or with
-/// `as TYPE` a value of that type.
+/// Declares an enum with a value behind each variant: `ALL` has the variants in the order in which they stand here, and the
+/// function that is named at the end has the value of each.
 #[macro_export]
 macro_rules! named {
-    ($(#[$doc:meta])* $name:ident of $of:ident { $($variant:ident => $words:literal,)* }) => {
-        $crate::named! { $(#[$doc])* $name of $of as &'static str { $($variant => $words,)* } }
-    };
-    ($(#[$doc:meta])* $name:ident of $of:ident as $type:ty { $($variant:ident => $value:expr,)* }) => {
+    (
+        $(#[$about:meta])*
+        $see:vis enum $of:ident {
+            $($(#[$about_variant:meta])* $variant:ident $(= $number:literal)? => $value:expr,)*
+        }
+        $(#[$doc:meta])*
+        pub fn $name:ident(self) -> $type:ty
+    ) => {
+        $(#[$about])*
+        $see enum $of {
+            $($(#[$about_variant])* $variant $(= $number)?,)*
+        }
+
         impl $of {
             /// All of them, in their order.
             pub const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];

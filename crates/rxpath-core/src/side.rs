@@ -3,39 +3,23 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The end of the path that a counter, a sample or a setting belongs to.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum PathSide {
-    /// The sender's namespace or host.
-    Tx,
-    /// The receiver's namespace or host.
-    Rx,
-    /// The whole machine: values that are not per namespace, such as `softnet_stat` and CPU time.
-    #[default]
-    Machine,
-}
-
 crate::named! {
-    /// The word used in counter names: `tx/Udp.OutDatagrams`.
-    as_str of PathSide {
+    /// The end of the path that a counter, a sample or a setting belongs to.
+    #[derive(
+        Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "kebab-case")]
+    pub enum PathSide {
+        /// The sender's namespace or host.
         Tx => "tx",
+        /// The receiver's namespace or host.
         Rx => "rx",
+        /// The whole machine: values that are not per namespace, such as `softnet_stat` and CPU time.
+        #[default]
         Machine => "machine",
     }
+    /// The word used in counter names: `tx/Udp.OutDatagrams`.
+    pub fn as_str(self) -> &'static str
 }
 
 impl std::fmt::Display for PathSide {

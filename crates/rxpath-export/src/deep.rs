@@ -32,21 +32,17 @@ pub struct WindowLoss {
     pub has_dear_list: bool,
 }
 
-/// Why a loss waits for its deep look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Obstacle {
-    /// The budget of the last five minutes has no room for it.
-    Budget,
-    /// A list of sockets costs so much that it is read once in five minutes.
-    Sockets,
-}
-
 rxpath_core::named! {
-    /// In words.
-    words of Obstacle {
+    /// Why a loss waits for its deep look.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Obstacle {
+        /// The budget of the last five minutes has no room for it.
         Budget => "the budget of the last five minutes has no room for it",
+        /// A list of sockets costs so much that it is read once in five minutes.
         Sockets => "a list of sockets takes more than 20 ms of CPU time, and is read once in five minutes",
     }
+    /// In words.
+    pub fn words(self) -> &'static str
 }
 
 /// What to do after a window.

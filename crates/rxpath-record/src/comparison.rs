@@ -41,25 +41,20 @@ pub struct Comparison {
     pub published: Option<Published>,
 }
 
-/// What became of a scenario's expectation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Expectation {
-    /// The metric went the way that was expected.
-    Confirmed,
-    /// It went another way.
-    Contradicted,
-    /// The comparison is inconclusive.
-    Undecided,
-}
-
 rxpath_core::named! {
-    /// The word for it.
-    word of Expectation {
+    /// What became of a scenario's expectation.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Expectation {
+        /// The metric went the way that was expected.
         Confirmed => "confirmed",
+        /// It went another way.
         Contradicted => "contradicted",
+        /// The comparison is inconclusive.
         Undecided => "undecided",
     }
+    /// The word for it.
+    pub fn word(self) -> &'static str
 }
 
 /// The difference between two sets of trials in one metric.

@@ -111,23 +111,19 @@ pub enum Place {
     TcpOther,
 }
 
-/// What a ledger counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LedgerUnit {
-    /// UDP datagrams, one direction.
-    #[default]
-    Datagram,
-    /// TCP segments, both directions.
-    Segment,
-}
-
 rxpath_core::named! {
-    /// The plural, for text.
-    word of LedgerUnit {
+    /// What a ledger counts.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum LedgerUnit {
+        /// UDP datagrams, one direction.
+        #[default]
         Datagram => "datagrams",
+        /// TCP segments, both directions.
         Segment => "segments",
     }
+    /// The plural, for text.
+    pub fn word(self) -> &'static str
 }
 
 /// A second counter that changes with a drop. Shown next to it, never added.
@@ -170,22 +166,18 @@ impl Drop {
     }
 }
 
-/// One end of the sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Figure {
-    /// What the sender attempted.
-    Offered,
-    /// What the application read.
-    Delivered,
-}
-
 rxpath_core::named! {
-    /// For people.
-    word of Figure {
+    /// One end of the sum.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Figure {
+        /// What the sender attempted.
         Offered => "offered",
+        /// What the application read.
         Delivered => "delivered",
     }
+    /// For people.
+    pub fn word(self) -> &'static str
 }
 
 /// An end of the sum that is only known to lie between two values. The ledger shows the lower one, or what a counter has of all

@@ -5,126 +5,91 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The stage that limits the rate of delivered datagrams.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stage {
-    /// The load generator: it offered less than the path can take.
-    Sender,
-    /// The receive path runs inside the sender's call; ticks cannot distinguish the two.
-    SenderOrSoftirq,
-    /// Softirq processing on one CPU.
-    Softirq,
-    /// All flows land on one CPU, which is full, while others have time.
-    OneCpu,
-    /// One queue's CPU is full while others have time, and RPS is off.
-    RpsMissing,
-    /// RPS is on but useless: there is only one flow.
-    RpsPointless,
-    /// The RPS backlog.
-    Backlog,
-    /// The network between two hosts.
-    Network,
-    /// The device ring.
-    Ring,
-    /// A filter that drops on purpose.
-    Filter,
-    /// The device, IP or UDP rejects packets because of their length, header, route or fragments.
-    Refused,
-    /// The connection tracking table has no free entry.
-    ConntrackFull,
-    /// The socket's receive buffer: bursts or stalls overflow it while the reader has time left.
-    SocketQueue,
-    /// The reading application: it is busy all the time and still too slow.
-    Application,
-    /// Several readers wait for the lock of the one socket that they share.
-    SocketLock,
-    /// One socket of a `SO_REUSEPORT` group gets more than its reader can take while others have time.
-    ReuseportImbalance,
-    /// The reading application has data waiting but does not get its CPU.
-    ApplicationDescheduled,
-    /// Softirqs take the reader's CPU: more offered load means less delivered.
-    Livelock,
-    /// Datagrams arrive damaged.
-    Checksum,
-    /// No socket listens on the port.
-    NoListener,
-    /// TCP: the queue of connections that wait to be accepted, or of those being set up, is full.
-    AcceptQueue,
-    /// TCP: the receive buffer or the socket's backlog is full.
-    TcpReceive,
-    /// TCP: a program does not read the data that waits in its connections, so their windows close.
-    TcpReader,
-    /// TCP: segments are lost or reordered on the network and have to be retransmitted.
-    TcpRetransmit,
-    /// The path is fine, but a task outside the path loses CPU time to network softirqs.
-    Victim,
-    /// The path is fine, but tick accounting shows a wrong CPU use.
-    TickArtefact,
-    /// The target rate was reached and nothing was lost.
-    Nothing,
-    /// The evidence does not decide, or a newer version named a stage that this version does not know.
-    #[serde(other)]
-    Unknown,
-}
-
 rxpath_core::named! {
-    /// The stage in two or three words.
-    words of Stage {
+    /// The stage that limits the rate of delivered datagrams.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Stage {
+        /// The load generator: it offered less than the path can take.
         Sender => "sender",
+        /// The receive path runs inside the sender's call; ticks cannot distinguish the two.
         SenderOrSoftirq => "sender or softirq",
+        /// Softirq processing on one CPU.
         Softirq => "softirq",
+        /// All flows land on one CPU, which is full, while others have time.
         OneCpu => "all flows on one CPU",
+        /// One queue's CPU is full while others have time, and RPS is off.
         RpsMissing => "one queue, RPS off",
+        /// RPS is on but useless: there is only one flow.
         RpsPointless => "one flow, RPS useless",
+        /// The RPS backlog.
         Backlog => "RPS backlog",
+        /// The network between two hosts.
         Network => "network",
+        /// The device ring.
         Ring => "device ring",
+        /// A filter that drops on purpose.
         Filter => "a filter",
+        /// The device, IP or UDP rejects packets because of their length, header, route or fragments.
         Refused => "refused packets",
+        /// The connection tracking table has no free entry.
         ConntrackFull => "full conntrack table",
+        /// The socket's receive buffer: bursts or stalls overflow it while the reader has time left.
         SocketQueue => "socket queue",
+        /// The reading application: it is busy all the time and still too slow.
         Application => "application",
+        /// Several readers wait for the lock of the one socket that they share.
         SocketLock => "a shared socket's lock",
+        /// One socket of a `SO_REUSEPORT` group gets more than its reader can take while others have time.
         ReuseportImbalance => "uneven SO_REUSEPORT group",
+        /// The reading application has data waiting but does not get its CPU.
         ApplicationDescheduled => "application off its CPU",
+        /// Softirqs take the reader's CPU: more offered load means less delivered.
         Livelock => "receive livelock",
+        /// Datagrams arrive damaged.
         Checksum => "bad checksums",
+        /// No socket listens on the port.
         NoListener => "no listener",
+        /// TCP: the queue of connections that wait to be accepted, or of those being set up, is full.
         AcceptQueue => "TCP accept queue",
+        /// TCP: the receive buffer or the socket's backlog is full.
         TcpReceive => "TCP receive buffer",
+        /// TCP: a program does not read the data that waits in its connections, so their windows close.
         TcpReader => "TCP program does not read",
+        /// TCP: segments are lost or reordered on the network and have to be retransmitted.
         TcpRetransmit => "TCP retransmissions",
+        /// The path is fine, but a task outside the path loses CPU time to network softirqs.
         Victim => "nothing, but a task pays",
+        /// The path is fine, but tick accounting shows a wrong CPU use.
         TickArtefact => "nothing, but ticks are wrong",
+        /// The target rate was reached and nothing was lost.
         Nothing => "nothing",
+        /// The evidence does not decide, or a newer version named a stage that this version does not know.
+        #[serde(other)]
         Unknown => "undecided",
     }
-}
-
-/// How strong the evidence is.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Confidence {
-    /// Several explanations fit; the paired trial named in the verdict decides.
-    Weak,
-    /// One explanation fits better than the others.
-    Fair,
-    /// Counters and CPU time agree.
-    Strong,
+    /// The stage in two or three words.
+    pub fn words(self) -> &'static str
 }
 
 rxpath_core::named! {
-    /// In words, behind a verdict.
-    words of Confidence {
+    /// How strong the evidence is.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Confidence {
+        /// Several explanations fit; the paired trial named in the verdict decides.
         Weak => "weak evidence",
+        /// One explanation fits better than the others.
         Fair => "fair evidence",
+        /// Counters and CPU time agree.
         Strong => "strong evidence",
     }
+    /// In words, behind a verdict.
+    pub fn words(self) -> &'static str
 }
 
 impl Confidence {

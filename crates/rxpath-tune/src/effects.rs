@@ -12,45 +12,34 @@ use rxpath_host::{Group, Root, Target};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something that a change does in addition to its purpose.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Effect {
-    /// The link is lost for up to some seconds.
-    LinkBounce,
-    /// Queues are made again: interrupts, affinities, steering masks and counters with them.
-    QueuesRebuilt,
-    /// Other settings of the group may move with it.
-    MovesOthers,
-    /// It takes effect at the next interrupt.
-    NextInterrupt,
-    /// Packets of one flow may be reordered while it is written.
-    Reorders,
-    /// It weakens a protection.
-    Security,
-    /// More power is drawn.
-    Power,
-    /// CPU time is spent on waiting.
-    BurnsCpu,
-    /// It holds for every socket and device of the host, or of the network namespace.
-    HostWide,
-}
-
 rxpath_core::named! {
-    /// What it means, in a few words.
-    words of Effect {
+    /// Something that a change does in addition to its purpose.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Effect {
+        /// The link is lost for up to some seconds.
         LinkBounce => "the link is lost for up to some seconds",
+        /// Queues are made again: interrupts, affinities, steering masks and counters with them.
         QueuesRebuilt => "queues are recreated: interrupts, affinities and counters change",
+        /// Other settings of the group may move with it.
         MovesOthers => "other settings of the group may change with it",
+        /// It takes effect at the next interrupt.
         NextInterrupt => "takes effect at the next interrupt",
+        /// Packets of one flow may be reordered while it is written.
         Reorders => "packets of a flow may be reordered for a moment",
+        /// It weakens a protection.
         Security => "weakens a protection",
+        /// More power is drawn.
         Power => "draws more power",
+        /// CPU time is spent on waiting.
         BurnsCpu => "uses CPU time for polling",
+        /// It holds for every socket and device of the host, or of the network namespace.
         HostWide => "applies to the whole host or network namespace",
     }
+    /// What it means, in a few words.
+    pub fn words(self) -> &'static str
 }
 
 /// Drivers whose queues are memory: no link is lost.

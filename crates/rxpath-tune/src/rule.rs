@@ -7,42 +7,32 @@ use crate::answer::{Answer, Checked};
 use crate::facts::{Device, Gap, HostFacts};
 use crate::weight::{Goal, Magnitude, Weight};
 
-/// The part of the receive path that a rule is about.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Area {
-    /// NIC: interrupts and coalescing.
-    Interrupts,
-    /// NIC: rings, queues, steering.
-    Queues,
-    /// NIC: offloads, link, PCIe.
-    Offloads,
-    /// NAPI, softirq, polling.
-    Napi,
-    /// Sockets and protocol.
-    Sockets,
-    /// Netfilter and other hooks on the path.
-    Hooks,
-    /// CPU, power, scheduling, kernel.
-    Cpu,
-    /// Queueing, virtualisation, managers of settings, honesty of benchmarks.
-    Surroundings,
-}
-
 rxpath_core::named! {
-    /// A heading.
-    title of Area {
+    /// The part of the receive path that a rule is about.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Area {
+        /// NIC: interrupts and coalescing.
         Interrupts => "NIC: interrupts and coalescing",
+        /// NIC: rings, queues, steering.
         Queues => "NIC: rings, queues, steering",
+        /// NIC: offloads, link, PCIe.
         Offloads => "NIC: offloads, link, PCIe",
+        /// NAPI, softirq, polling.
         Napi => "NAPI, softirq, polling",
+        /// Sockets and protocol.
         Sockets => "Sockets and protocol",
+        /// Netfilter and other hooks on the path.
         Hooks => "Netfilter and other hooks on the path",
+        /// CPU, power, scheduling, kernel.
         Cpu => "CPU, power, scheduling, kernel",
+        /// Queueing, virtualisation, managers of settings, honesty of benchmarks.
         Surroundings => "Queueing, virtualisation, managers, honesty of benchmarks",
     }
+    /// A heading.
+    pub fn title(self) -> &'static str
 }
 
 /// What a rule does with what it reads.

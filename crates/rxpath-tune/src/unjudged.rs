@@ -11,20 +11,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::prelude::tally;
 
-/// Why a rule could not be judged.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// The file or object is not on this host, or not in the captured tree.
-    NotThere,
-    /// The kernel, the driver or the capture does not tell it.
-    NotTold,
-    /// It is there, and cannot be read or is not what it should be.
-    Unreadable,
-    /// It is there, and needs more privilege.
-    Privilege,
+rxpath_core::named! {
+    /// Why a rule could not be judged.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Reason {
+        /// The file or object is not on this host, or not in the captured tree.
+        NotThere => "not-there",
+        /// The kernel, the driver or the capture does not tell it.
+        NotTold => "not-told",
+        /// It is there, and cannot be read or is not what it should be.
+        Unreadable => "unreadable",
+        /// It is there, and needs more privilege.
+        Privilege => "privilege",
+    }
+    /// Its name, as in JSON.
+    pub fn word(self) -> &'static str
 }
 
 impl Reason {
@@ -55,16 +59,6 @@ impl Reason {
             Self::Unreadable => "have a source that cannot be read",
             Self::Privilege => "need more privilege",
         }
-    }
-}
-
-rxpath_core::named! {
-    /// Its name, as in JSON.
-    word of Reason {
-        NotThere => "not-there",
-        NotTold => "not-told",
-        Unreadable => "unreadable",
-        Privilege => "privilege",
     }
 }
 

@@ -6,31 +6,25 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the host is set up for.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Goal {
-    /// Short, predictable time from wire to application.
-    Latency,
-    /// Many packets or bytes per second.
-    Throughput,
-    /// Little CPU time taken from other work.
-    Fairness,
-    /// Measurements that repeat from run to run.
-    Benchmark,
-}
-
 rxpath_core::named! {
-    /// The word of the command line.
-    as_str of Goal {
+    /// What the host is set up for.
+    #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Goal {
+        /// Short, predictable time from wire to application.
         Latency => "latency",
+        /// Many packets or bytes per second.
         Throughput => "throughput",
+        /// Little CPU time taken from other work.
         Fairness => "fairness",
+        /// Measurements that repeat from run to run.
         Benchmark => "benchmark",
     }
+    /// The word of the command line.
+    pub fn as_str(self) -> &'static str
 }
 
 impl fmt::Display for Goal {
@@ -39,31 +33,26 @@ impl fmt::Display for Goal {
     }
 }
 
-/// How bad a finding is.
-#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Could be better; many hosts are well with it.
-    #[cfg_attr(feature = "clap", value(skip))]
-    Info,
-    /// Costs something for the goal.
-    #[cfg_attr(feature = "clap", value(help = "Warnings and failures"))]
-    Warn,
-    /// Loses packets, contradicts itself or makes the goal impossible.
-    #[cfg_attr(feature = "clap", value(help = "Failures only"))]
-    Fail,
-}
-
 rxpath_core::named! {
-    /// The word of the command line and of results.
-    as_str of Severity {
+    /// How bad a finding is.
+    #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Severity {
+        /// Could be better; many hosts are well with it.
+        #[cfg_attr(feature = "clap", value(skip))]
         Info => "info",
+        /// Costs something for the goal.
+        #[cfg_attr(feature = "clap", value(help = "Warnings and failures"))]
         Warn => "warn",
+        /// Loses packets, contradicts itself or makes the goal impossible.
+        #[cfg_attr(feature = "clap", value(help = "Failures only"))]
         Fail => "fail",
     }
+    /// The word of the command line and of results.
+    pub fn as_str(self) -> &'static str
 }
 
 /// How much a rule's finding matters, by goal.

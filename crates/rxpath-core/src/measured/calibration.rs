@@ -13,25 +13,20 @@ pub struct CalibrationPoint {
     pub irq_entry_us: f64,
 }
 
-/// What a calibration was measured with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CalibrationKind {
-    /// Packets, with all that a receive interrupt brings.
-    Packets,
-    /// Interrupts that do nothing: wrong by 20 % or more.
-    Interrupts,
-    /// Nothing: the user gave the value.
-    Given,
-}
-
 crate::named! {
-    /// As the label of a metric has it.
-    word of CalibrationKind {
+    /// What a calibration was measured with.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum CalibrationKind {
+        /// Packets, with all that a receive interrupt brings.
         Packets => "packets",
+        /// Interrupts that do nothing: wrong by 20 % or more.
         Interrupts => "interrupts",
+        /// Nothing: the user gave the value.
         Given => "given",
     }
+    /// As the label of a metric has it.
+    pub fn word(self) -> &'static str
 }
 
 /// What an interrupt costs on a host in addition to what tracepoints show: its entry and exit, a VM exit, a cold cache.

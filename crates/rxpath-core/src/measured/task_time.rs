@@ -6,41 +6,31 @@ use serde::{Deserialize, Serialize};
 use super::TakenBy;
 use crate::Division;
 
-/// What a task is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TaskKind {
-    /// A user task.
-    #[default]
-    Task,
-    /// A thread of a virtual CPU (QEMU, Firecracker, Cloud Hypervisor): time taken from it is taken from a guest.
-    Vcpu,
-    /// A vhost worker: it moves packets for a guest.
-    Vhost,
-    /// `ksoftirqd/N`: softirqs that were deferred to a thread. Its time is networking's own, never stolen.
-    Ksoftirqd,
-    /// A NAPI thread (`napi/DEV-ID`): polls in a thread. Its time is networking's own, never stolen.
-    Napi,
-    /// Another kernel thread.
-    Kernel,
-    /// The idle task: time that networking takes here is taken from no task.
-    Idle,
-    /// In a run: all tasks that had little time, in one row.
-    Rest,
-}
-
 crate::named! {
-    /// Its name, as in JSON.
-    word of TaskKind {
+    /// What a task is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum TaskKind {
+        /// A user task.
+        #[default]
         Task => "task",
+        /// A thread of a virtual CPU (QEMU, Firecracker, Cloud Hypervisor): time taken from it is taken from a guest.
         Vcpu => "vcpu",
+        /// A vhost worker: it moves packets for a guest.
         Vhost => "vhost",
+        /// `ksoftirqd/N`: softirqs that were deferred to a thread. Its time is networking's own, never stolen.
         Ksoftirqd => "ksoftirqd",
+        /// A NAPI thread (`napi/DEV-ID`): polls in a thread. Its time is networking's own, never stolen.
         Napi => "napi",
+        /// Another kernel thread.
         Kernel => "kernel",
+        /// The idle task: time that networking takes here is taken from no task.
         Idle => "idle",
+        /// In a run: all tasks that had little time, in one row.
         Rest => "rest",
     }
+    /// Its name, as in JSON.
+    pub fn word(self) -> &'static str
 }
 
 /// One task, on all the CPUs that it ran on. All times are in seconds of the window.

@@ -22,19 +22,23 @@ pub(super) enum CpuItem {
     Relation(Relation, Role),
 }
 
-/// What a CPU is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// Runs the sending thread.
-    Sender,
-    /// Runs the reading thread.
-    Receiver,
-    /// Runs the receive softirq, by RPS or as a NAPI thread.
-    Softirq,
-    /// Runs a victim, and the softirqs that are to hit it: never the sender's.
-    Victim,
-    /// Runs the receiver of a scenario with a victim: never the victim's.
-    NextToVictim,
+rxpath_core::named! {
+    /// What a CPU is for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum Role {
+        /// Runs the sending thread.
+        Sender => "sender",
+        /// Runs the reading thread.
+        Receiver => "receiver",
+        /// Runs the receive softirq, by RPS or as a NAPI thread.
+        Softirq => "softirq",
+        /// Runs a victim, and the softirqs that are to hit it: never the sender's.
+        Victim => "victim",
+        /// Runs the receiver of a scenario with a victim: never the victim's.
+        NextToVictim => "next-to-victim",
+    }
+    /// As lists name it.
+    pub fn word(self) -> &'static str
 }
 
 /// How a CPU lies to another.
@@ -48,17 +52,6 @@ pub(super) enum Relation {
     OtherCache,
     /// A core of another NUMA node.
     OtherNode,
-}
-
-rxpath_core::named! {
-    /// As lists name it.
-    word of Role {
-        Sender => "sender",
-        Receiver => "receiver",
-        Softirq => "softirq",
-        Victim => "victim",
-        NextToVictim => "next-to-victim",
-    }
 }
 
 const RELATIONS: [(&str, Relation); 4] = [

@@ -16,19 +16,10 @@ use crate::output::known as told;
 
 pub use path::name as stage_name;
 
-/// The tabs, from left to right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tab {
-    Path,
-    Cpus,
-    Queues,
-    Sockets,
-    Tasks,
-    Drops,
-}
-
 rxpath_core::named! {
-    name of Tab {
+    /// The tabs, from left to right.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Tab {
         Path => "path",
         Cpus => "CPUs",
         Queues => "queues",
@@ -36,6 +27,7 @@ rxpath_core::named! {
         Tasks => "tasks",
         Drops => "drops",
     }
+    pub fn name(self) -> &'static str
 }
 
 impl Tab {

@@ -12,37 +12,29 @@ use crate::ioctl::number::ETHTOOL_GRXFH;
 use crate::ioctl::{RXNFC, ask};
 use crate::netlink::wire::{word32, word64};
 
-// The numbers are those of `TCP_V4_FLOW` and the like (linux/ethtool.h).
-/// Kinds of flows that are asked about.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum FlowKind {
-    /// TCP over IPv4.
-    Tcp4 = 1,
-    /// UDP over IPv4.
-    Udp4 = 2,
-    /// TCP over IPv6.
-    Tcp6 = 5,
-    /// UDP over IPv6.
-    Udp6 = 6,
-    /// Other IPv4.
-    Ip4 = 0x10,
-    /// Other IPv6.
-    Ip6 = 0x11,
-}
-
 rxpath_core::named! {
-    /// As the `ethtool` program calls it: `udp4`.
-    name of FlowKind {
-        Tcp4 => "tcp4",
-        Udp4 => "udp4",
-        Tcp6 => "tcp6",
-        Udp6 => "udp6",
-        Ip4 => "ip4",
-        Ip6 => "ip6",
+    // The numbers are those of `TCP_V4_FLOW` and the like (linux/ethtool.h).
+    /// Kinds of flows that are asked about.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "lowercase")]
+    pub enum FlowKind {
+        /// TCP over IPv4.
+        Tcp4 = 1 => "tcp4",
+        /// UDP over IPv4.
+        Udp4 = 2 => "udp4",
+        /// TCP over IPv6.
+        Tcp6 = 5 => "tcp6",
+        /// UDP over IPv6.
+        Udp6 = 6 => "udp6",
+        /// Other IPv4.
+        Ip4 = 0x10 => "ip4",
+        /// Other IPv6.
+        Ip6 = 0x11 => "ip6",
     }
+    /// As the `ethtool` program calls it: `udp4`.
+    pub fn name(self) -> &'static str
 }
 
 /// Fields that are hashed, as the bits `RXH_*` of linux/ethtool.h; written as the letters of the `ethtool` program.

@@ -11,34 +11,25 @@ use crate::usage::UsageMeter;
 /// Number of distinct error causes that are kept.
 const MAX_CAUSES: usize = 64;
 
-/// What an error of a request was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// No connection was established.
-    Connect,
-    /// The connection ended, or failed, before the reply was complete.
-    Read,
-    /// The request could not be sent.
-    Write,
-    /// No whole reply within the timeout.
-    Timeout,
-    /// A whole reply with status 400 or above.
-    Status,
-    /// The received bytes are not a reply.
-    Malformed,
-}
-
-// In the order of their numbers.
 rxpath_core::named! {
-    /// As it stands in results.
-    name of Kind {
+    /// What an error of a request was.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Kind {
+        /// No connection was established.
         Connect => "connect",
+        /// The connection ended, or failed, before the reply was complete.
         Read => "read",
+        /// The request could not be sent.
         Write => "write",
+        /// No whole reply within the timeout.
         Timeout => "timeout",
+        /// A whole reply with status 400 or above.
         Status => "status",
+        /// The received bytes are not a reply.
         Malformed => "malformed",
     }
+    /// As it stands in results.
+    pub fn name(self) -> &'static str
 }
 
 /// One thread's counters that the conductor reads while it runs, in addition to its tally. There, units are replies,

@@ -17,61 +17,44 @@ const MAX_COPIES: usize = 128;
 /// Slices of one gathering write.
 pub const MAX_SLICES: usize = 64;
 
-/// A reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// 200 with the body.
-    Ok,
-    /// 200 to `HEAD`.
-    OkHead,
-    /// 200 with the body, then close.
-    OkClose,
-    /// 200 to `HEAD`, then close.
-    OkHeadClose,
-    /// 200 with the body to HTTP/1.0, kept alive.
-    OkOld,
-    /// 200 to `HEAD` of HTTP/1.0, kept alive.
-    OkHeadOld,
-    /// 100: send the body.
-    Continue,
-    /// 400: not HTTP, or its framing is ambiguous.
-    BadRequest,
-    /// 405: a known method that a measuring server has no use for.
-    MethodNotAllowed,
-    /// 408: the rest of a request did not come in time.
-    Timeout,
-    /// 413: the body is longer than allowed.
-    ContentTooLarge,
-    /// 417: an expectation other than `100-continue`.
-    ExpectationFailed,
-    /// 431: the head is longer than allowed or has too many fields.
-    HeadTooLarge,
-    /// 501: an unknown method or transfer coding.
-    NotImplemented,
-    /// 505: neither HTTP/1.0 nor HTTP/1.1.
-    VersionNotSupported,
-}
-
 rxpath_core::named! {
-    /// Its status code and reason.
-    line of Kind {
+    /// A reply.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u8)]
+    pub enum Kind {
+        /// 200 with the body.
         Ok => "200 OK",
+        /// 200 to `HEAD`.
         OkHead => "200 OK",
+        /// 200 with the body, then close.
         OkClose => "200 OK",
+        /// 200 to `HEAD`, then close.
         OkHeadClose => "200 OK",
+        /// 200 with the body to HTTP/1.0, kept alive.
         OkOld => "200 OK",
+        /// 200 to `HEAD` of HTTP/1.0, kept alive.
         OkHeadOld => "200 OK",
+        /// 100: send the body.
         Continue => "100 Continue",
+        /// 400: not HTTP, or its framing is ambiguous.
         BadRequest => "400 Bad Request",
+        /// 405: a known method that a measuring server has no use for.
         MethodNotAllowed => "405 Method Not Allowed",
+        /// 408: the rest of a request did not come in time.
         Timeout => "408 Request Timeout",
+        /// 413: the body is longer than allowed.
         ContentTooLarge => "413 Content Too Large",
+        /// 417: an expectation other than `100-continue`.
         ExpectationFailed => "417 Expectation Failed",
+        /// 431: the head is longer than allowed or has too many fields.
         HeadTooLarge => "431 Request Header Fields Too Large",
+        /// 501: an unknown method or transfer coding.
         NotImplemented => "501 Not Implemented",
+        /// 505: neither HTTP/1.0 nor HTTP/1.1.
         VersionNotSupported => "505 HTTP Version Not Supported",
     }
+    /// Its status code and reason.
+    pub fn line(self) -> &'static str
 }
 
 /// How many kinds there are.

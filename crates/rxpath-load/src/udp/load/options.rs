@@ -13,31 +13,25 @@ use crate::pool::Threads;
 use crate::udp::xdp::{XdpOptions, XdpSettings};
 use crate::values::{number, size};
 
-/// How datagrams get to the device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[derive(clap::ValueEnum)]
-pub enum Engine {
-    /// UDP sockets: send, sendmmsg, GSO
-    #[default]
-    Socket,
-    /// AF_XDP sockets: whole frames from memory that is shared with the kernel
-    Xdp,
-    /// An XDP program that the kernel runs for each frame (BPF_PROG_TEST_RUN with live frames)
-    XdpFrames,
-    /// Raw sockets: whole packets, with a wrong UDP checksum
-    #[value(skip)]
-    RawBadChecksum,
-}
-
 rxpath_core::named! {
-    /// What users call it: the option that chooses it.
-    option of Engine {
+    /// How datagrams get to the device.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    #[derive(clap::ValueEnum)]
+    pub enum Engine {
+        /// UDP sockets: send, sendmmsg, GSO
+        #[default]
         Socket => "--engine socket",
+        /// AF_XDP sockets: whole frames from memory that is shared with the kernel
         Xdp => "--engine xdp",
+        /// An XDP program that the kernel runs for each frame (BPF_PROG_TEST_RUN with live frames)
         XdpFrames => "--engine xdp-frames",
+        /// Raw sockets: whole packets, with a wrong UDP checksum
+        #[value(skip)]
         RawBadChecksum => "--corrupt checksum",
     }
+    /// What users call it: the option that chooses it.
+    pub fn option(self) -> &'static str
 }
 
 impl Engine {

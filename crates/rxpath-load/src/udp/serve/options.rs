@@ -14,27 +14,22 @@ use crate::udp::sender_clock::SenderClock;
 use crate::udp::xdp::{XdpOptions, XdpSettings};
 use crate::values::{microseconds, nanoseconds, number, size};
 
-/// How datagrams get from the device to the program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[derive(clap::ValueEnum)]
-pub enum ServeEngine {
-    /// UDP sockets
-    #[default]
-    Socket,
-    /// AF_XDP sockets: an XDP program takes the datagrams from the device, past the stack
-    Xdp,
-    /// An XDP program drops the datagrams and counts them; nothing is delivered
-    XdpDrop,
-}
-
 rxpath_core::named! {
-    /// What users call it.
-    option of ServeEngine {
+    /// How datagrams get from the device to the program.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    #[derive(clap::ValueEnum)]
+    pub enum ServeEngine {
+        /// UDP sockets
+        #[default]
         Socket => "--engine socket",
+        /// AF_XDP sockets: an XDP program takes the datagrams from the device, past the stack
         Xdp => "--engine xdp",
+        /// An XDP program drops the datagrams and counts them; nothing is delivered
         XdpDrop => "--engine xdp-drop",
     }
+    /// What users call it.
+    pub fn option(self) -> &'static str
 }
 
 impl ServeEngine {

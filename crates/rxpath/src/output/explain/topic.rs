@@ -4,45 +4,34 @@ use rxpath_tune::Rule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The kind of a topic.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum TopicKind {
-    /// A term of the receive path.
-    Term,
-    /// A rule of `check`, with its setting.
-    Rule,
-    /// A counter of the kernel.
-    Counter,
-    /// A reason for which the kernel drops packets.
-    DropReason,
-    /// A stage that `diagnose` names as the limit.
-    Stage,
-    /// A place of the ledger.
-    LossPlace,
-    /// A metric of experiments.
-    Metric,
-    /// A bundled experiment.
-    Experiment,
-    /// An exit status.
-    ExitStatus,
-}
-
 rxpath_core::named! {
-    /// The word for people.
-    word of TopicKind {
+    /// The kind of a topic.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "kebab-case")]
+    pub enum TopicKind {
+        /// A term of the receive path.
         Term => "term",
+        /// A rule of `check`, with its setting.
         Rule => "rule",
+        /// A counter of the kernel.
         Counter => "counter",
+        /// A reason for which the kernel drops packets.
         DropReason => "drop reason",
+        /// A stage that `diagnose` names as the limit.
         Stage => "stage of diagnose",
+        /// A place of the ledger.
         LossPlace => "place of loss",
+        /// A metric of experiments.
         Metric => "metric",
+        /// A bundled experiment.
         Experiment => "experiment",
+        /// An exit status.
         ExitStatus => "exit status",
     }
+    /// The word for people.
+    pub fn word(self) -> &'static str
 }
 
 /// One thing that can be explained, as JSON too. A rule's JSON has its own form.
