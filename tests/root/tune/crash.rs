@@ -1,6 +1,6 @@
 //! Killed at every step of applying and undoing: what is on disk then is enough to restore every value.
 
-use rxpath_host::write::fault::{POINTS, Point, VARIABLE};
+use rxpath_host::write::fault::{Point, VARIABLE};
 
 use super::place::{Place, WISHES};
 
@@ -30,9 +30,9 @@ fn is_of_undo(point: Point) -> bool {
 #[test]
 fn every_point_belongs_to_a_command() {
     let watched = [Point::TornWatch, Point::TornConfirmed, Point::TornForgotten];
-    for (point, name) in POINTS {
+    for point in Point::ALL {
         let kinds = [while_applying(point).is_some(), is_of_undo(point), watched.contains(&point)];
-        assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{name}");
+        assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{point:?}");
     }
 }
 
@@ -40,9 +40,9 @@ fn every_point_belongs_to_a_command() {
 fn killed_at_any_step_of_applying_it_is_undone() {
     let Some(place) = Place::new() else { return };
     let plan = place.plan(&WISHES);
-    for (point, name) in POINTS {
+    for point in Point::ALL {
         for step in 1..=while_applying(point).unwrap_or(0) {
-            let fault = format!("{name}:{step}");
+            let fault = format!("{}:{step}", point.name());
             let killed = place.with((VARIABLE, &fault), &["tune", "apply", &plan]);
             assert_eq!(killed.code, None, "{fault}: it must have been killed: {killed:?}");
             place.rxpath(&["tune", "undo", "--all"]).ok();
@@ -55,9 +55,9 @@ fn killed_at_any_step_of_applying_it_is_undone() {
 fn killed_at_any_step_of_undoing_it_is_undone_by_the_next() {
     let Some(place) = Place::new() else { return };
     let plan = place.plan(&WISHES);
-    for (_, name) in POINTS.iter().filter(|(point, _)| is_of_undo(*point)) {
+    for point in Point::ALL.into_iter().filter(|point| is_of_undo(*point)) {
         for step in 1..=WISHES.len() {
-            let fault = format!("{name}:{step}");
+            let fault = format!("{}:{step}", point.name());
             place.rxpath(&["tune", "apply", &plan]).ok();
             let killed = place.with((VARIABLE, &fault), &["tune", "undo"]);
             assert_eq!(killed.code, None, "{fault}: it must have been killed: {killed:?}");

@@ -6,65 +6,48 @@
 /// The variable that names the place and, after a colon, which passing of it (from 1): `after-write:2`.
 pub const VARIABLE: &str = "RXPATH_TEST_FAULT";
 
-/// Steps of applying and undoing, each a moment at which the process may die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
-    /// Half of the journal's first line is on disk.
-    TornHead,
-    /// Half of the line that names what is to be changed is on disk.
-    TornPlanned,
-    /// The old value was read; nothing of this change is on disk.
-    BeforeBegin,
-    /// Half of the line that announces a change is on disk.
-    TornBegin,
-    /// The change is announced and not made.
-    AfterBegin,
-    /// The change is made and not read back.
-    AfterWrite,
-    /// The change is read back and that is not on disk.
-    BeforeEnd,
-    /// Half of the line that says what came of it is on disk.
-    TornEnd,
-    /// What came of it is on disk.
-    AfterEnd,
-    /// Half of the line that says that all is done is on disk.
-    TornReached,
-    /// Half of the order to undo without a confirmation is on disk.
-    TornWatch,
-    /// Half of the confirmation is on disk.
-    TornConfirmed,
-    /// Undoing has found what to restore.
-    BeforeRestore,
-    /// The old value is restored and that is not on disk.
-    AfterRestore,
-    /// Half of the line that says so is on disk.
-    TornUndone,
-    /// The line that says so is on disk.
-    AfterUndone,
-    /// Half of the line that gives up what can't be restored is on disk.
-    TornForgotten,
+rxpath_core::named! {
+    /// Steps of applying and undoing, each a moment at which the process may die.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Point {
+        /// Half of the journal's first line is on disk.
+        TornHead => "torn-head",
+        /// Half of the line that names what is to be changed is on disk.
+        TornPlanned => "torn-planned",
+        /// The old value was read; nothing of this change is on disk.
+        BeforeBegin => "before-begin",
+        /// Half of the line that announces a change is on disk.
+        TornBegin => "torn-begin",
+        /// The change is announced and not made.
+        AfterBegin => "after-begin",
+        /// The change is made and not read back.
+        AfterWrite => "after-write",
+        /// The change is read back and that is not on disk.
+        BeforeEnd => "before-end",
+        /// Half of the line that says what came of it is on disk.
+        TornEnd => "torn-end",
+        /// What came of it is on disk.
+        AfterEnd => "after-end",
+        /// Half of the line that says that all is done is on disk.
+        TornReached => "torn-reached",
+        /// Half of the order to undo without a confirmation is on disk.
+        TornWatch => "torn-watch",
+        /// Half of the confirmation is on disk.
+        TornConfirmed => "torn-confirmed",
+        /// Undoing has found what to restore.
+        BeforeRestore => "before-restore",
+        /// The old value is restored and that is not on disk.
+        AfterRestore => "after-restore",
+        /// Half of the line that says so is on disk.
+        TornUndone => "torn-undone",
+        /// The line that says so is on disk.
+        AfterUndone => "after-undone",
+        /// Half of the line that gives up what can't be restored is on disk.
+        TornForgotten => "torn-forgotten",
+    }
+    /// As the variable has it.
+    pub fn name(self) -> &'static str
 }
-
-/// All places and their names.
-pub const POINTS: [(Point, &str); 17] = [
-    (Point::TornHead, "torn-head"),
-    (Point::TornPlanned, "torn-planned"),
-    (Point::BeforeBegin, "before-begin"),
-    (Point::TornBegin, "torn-begin"),
-    (Point::AfterBegin, "after-begin"),
-    (Point::AfterWrite, "after-write"),
-    (Point::BeforeEnd, "before-end"),
-    (Point::TornEnd, "torn-end"),
-    (Point::AfterEnd, "after-end"),
-    (Point::TornReached, "torn-reached"),
-    (Point::TornWatch, "torn-watch"),
-    (Point::TornConfirmed, "torn-confirmed"),
-    (Point::BeforeRestore, "before-restore"),
-    (Point::AfterRestore, "after-restore"),
-    (Point::TornUndone, "torn-undone"),
-    (Point::AfterUndone, "after-undone"),
-    (Point::TornForgotten, "torn-forgotten"),
-];
 
 /// Ends this process by SIGKILL when the test asked for it here.
 pub fn at(point: Point) {
@@ -80,8 +63,7 @@ pub fn torn(point: Point) -> bool {
     static PASSED: AtomicU32 = AtomicU32::new(0);
     let Ok(asked) = std::env::var(VARIABLE) else { return false };
     let (name, number) = asked.split_once(':').unwrap_or((&asked, "1"));
-    let here = POINTS.iter().any(|(known, known_name)| *known == point && *known_name == name);
-    here && Some(PASSED.fetch_add(1, Ordering::SeqCst) + 1) == number.parse().ok()
+    name == point.name() && Some(PASSED.fetch_add(1, Ordering::SeqCst) + 1) == number.parse().ok()
 }
 
 /// Whether the test asked for the end here: never in a release build.
