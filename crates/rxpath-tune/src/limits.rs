@@ -7,7 +7,7 @@
 use rxpath_core::CpuList;
 use rxpath_host::pairs::Pairs;
 use rxpath_host::write::netlink::{group, napi};
-use rxpath_host::write::setter::{Bounds, rss, stamps};
+use rxpath_host::write::setter::{Bounds, rss};
 use rxpath_host::{Group, Target};
 
 use self::table::{OwnFile, SETTINGS};
@@ -147,7 +147,6 @@ fn of_group(group: Group, pairs: &Pairs) -> Result<(), String> {
             ));
         }
         Group::Rss | Group::FlowHash => rss::check(group, pairs),
-        Group::Stamps => stamps::check(pairs),
         _ => group::check(group, pairs),
     }
     .map_err(|error| error.reason())

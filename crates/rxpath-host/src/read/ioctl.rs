@@ -13,7 +13,7 @@ pub(crate) mod per_queue;
 pub(crate) mod rss;
 mod rules;
 mod settings;
-mod stamps;
+pub(crate) mod stamps;
 
 pub use features::{features, parse_feature_blocks, private_flags};
 pub use flow_hash::{FlowKind, HashFields, flow_hash, parse_flow_hash};

@@ -11,20 +11,20 @@ use crate::netlink::Netlink;
 use crate::pairs::Pairs;
 use crate::read::identity::Identity;
 use crate::read::ioctl;
+use crate::read::ioctl::stamps::stamps;
 use crate::read::netlink::ethtool::group::wanted_word;
 use crate::read::netlink::ethtool::link_pairs::{chosen, fec_obstacle, link_obstacle};
 use crate::write::change::{SettingChange, read_value, write_value};
 use crate::write::ioctl::per_queue::set_queue_moderation;
+use crate::write::ioctl::stamps::set_stamps;
 use crate::{Group, HostError, Root, Target};
 
 pub mod bounds;
 pub mod rss;
-pub mod stamps;
 
 pub use bounds::Bounds;
 
 use rss::{flow_hash, restore_rss, rss_pairs, set_flow_hash, set_rss};
-use stamps::{set_stamps, stamps};
 
 /// The real NICs that were tried took 0.4 to 1 s; autonegotiation may take some seconds.
 pub(crate) const LINK_PATIENCE: Duration = Duration::from_secs(10);

@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn places_are_within_the_structure() {
-        for group in Group::ALL {
+        // Time stamps have an ioctl of their own.
+        for group in Group::ALL.into_iter().filter(|group| *group != Group::Stamps) {
             let places = fields(group).iter().filter_map(|field| field.word);
             let last = places.flat_map(|(now, max)| [now, max.unwrap_or(1)]).max();
             assert_eq!(last.is_some(), structure(group).is_some(), "{group:?}");

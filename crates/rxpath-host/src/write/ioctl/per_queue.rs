@@ -6,7 +6,7 @@ use crate::ioctl::number::ETHTOOL_SCOALESCE;
 use crate::ioctl::{order, put};
 use crate::pairs::Pairs;
 use crate::read::ioctl::per_queue::{HEAD, filled};
-use crate::write::netlink::field::requested;
+use crate::write::netlink::field::put_words;
 use crate::{Group, HostError};
 
 /// Asks for the interrupt moderation of one queue; what is not asked for stays as it reads now.
@@ -17,8 +17,6 @@ pub fn set_queue_moderation(dev: &str, queue: u32, asked: &Pairs) -> Result<(), 
     put(&mut buffer[4..], &[ETHTOOL_SCOALESCE]);
     let words = &mut buffer[HEAD * 4..];
     put(words, &[ETHTOOL_SCOALESCE]);
-    for (field, number) in requested(Group::Coalesce, asked, |field| field.word.is_some())? {
-        put(&mut words[field.word.map_or(0, |(word, _)| word) * 4..], &[number]);
-    }
+    put_words(words, Group::Coalesce, asked)?;
     order(&format!("set the coalescing of queue {queue} of"), dev, &mut buffer)
 }

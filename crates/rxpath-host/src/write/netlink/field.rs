@@ -2,6 +2,7 @@
 //!
 //! The question it answers: *which attributes ask for these pairs, and what is wrong with a pair that has none?*
 
+use crate::ioctl::put;
 use crate::netlink::wire::Body;
 use crate::pairs::Pairs;
 use crate::read::netlink::ethtool::field::{Field, Kind, fields};
@@ -18,6 +19,16 @@ pub(crate) fn request(group: Group, mut body: Body, asked: &Pairs) -> Result<Bod
         };
     }
     Ok(body)
+}
+
+/// Writes what is asked for into the group's structure of the ioctl.
+///
+/// **Errors** as [`request`]; then also for what the structure has no place for.
+pub(crate) fn put_words(words: &mut [u8], group: Group, asked: &Pairs) -> Result<(), HostError> {
+    for (field, number) in requested(group, asked, |field| field.word.is_some())? {
+        put(&mut words[field.word.map_or(0, |(word, _)| word) * 4..], &[number]);
+    }
+    Ok(())
 }
 
 /// The fields that are asked for, with their numbers; `of` says which of the group's fields there are.

@@ -1,4 +1,5 @@
-//! The values of the groups that are one message each: rings, channels, coalescing, pause, EEE; of rtnetlink the link.
+//! The values of the groups that are one message each: rings, channels, coalescing, pause, EEE; of rtnetlink the link. And those
+//! of the time stamps, which are one structure of an ioctl.
 //!
 //! The question it answers: *where does each value stand, in a message of netlink and in the structure of the ioctl?*
 //! Reading, setting and bounds go through this one table, so that what is written back is what was read.
@@ -18,7 +19,7 @@ pub(crate) enum Kind {
     Number,
     /// `on` or `off`; one byte on the wire.
     Switch,
-    /// One of these words, by its number in one byte.
+    /// One of these words, or a number that is younger than they are; one byte on the wire.
     Word(&'static [&'static str]),
 }
 
@@ -127,6 +128,35 @@ const LINK: &[Field] = &[
     number("gro-ipv4-max-size", link::IFLA_GRO_IPV4_MAX_SIZE, 0),
 ];
 
+/// `struct hwtstamp_config`: `HWTSTAMP_TX_*` and `HWTSTAMP_FILTER_*` by number (linux/net_tstamp.h), by the names of
+/// net/ethtool/common.c `ts_tx_type_names`, `ts_rx_filter_names`.
+const STAMPS: &[Field] = &[
+    value("tx-type", Kind::Word(&["off", "on", "onestep-sync", "onestep-p2p"]), 0, 1),
+    value(
+        "rx-filter",
+        Kind::Word(&[
+            "none",
+            "all",
+            "some",
+            "ptpv1-l4-event",
+            "ptpv1-l4-sync",
+            "ptpv1-l4-delay-req",
+            "ptpv2-l4-event",
+            "ptpv2-l4-sync",
+            "ptpv2-l4-delay-req",
+            "ptpv2-l2-event",
+            "ptpv2-l2-sync",
+            "ptpv2-l2-delay-req",
+            "ptpv2-event",
+            "ptpv2-sync",
+            "ptpv2-delay-req",
+            "ntp-all",
+        ]),
+        0,
+        2,
+    ),
+];
+
 /// The values of a group, none for groups that are named sets; and the commands that read and set it, for those of ethtool netlink.
 fn message(group: Group) -> (&'static [Field], Option<(Command, Command)>) {
     match group {
@@ -140,7 +170,8 @@ fn message(group: Group) -> (&'static [Field], Option<(Command, Command)>) {
         Group::LinkModes => (&[], Some((Command::LinkModesGet, Command::LinkModesSet))),
         Group::Fec => (&[], Some((Command::FecGet, Command::FecSet))),
         Group::Link => (LINK, None),
-        Group::Stamps | Group::Rss | Group::FlowHash => (&[], None),
+        Group::Stamps => (STAMPS, None),
+        Group::Rss | Group::FlowHash => (&[], None),
     }
 }
 
@@ -174,7 +205,7 @@ impl Field {
         match self.kind {
             Kind::Number => text.parse().ok(),
             Kind::Switch => on_off(text).map(u32::from),
-            Kind::Word(words) => words.iter().position(|word| *word == text).map(|at| at as u32),
+            Kind::Word(_) => (0..=255).find(|number| self.shown(*number) == text),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::command::Command;
-use super::field::fields;
+use super::field::{Kind, fields};
 use super::*;
 use crate::Group;
 use crate::tests::running_kernel;
@@ -263,5 +263,26 @@ fn attributes_are_those_of_the_installed_header() {
     assert!(known.len() >= 50, "{} numbers compared", known.len());
     for (theirs, ours, full) in known {
         assert_eq!(theirs, usize::from(ours), "{full}");
+    }
+}
+
+/// The header has the values by names that only differ in spelling.
+#[test]
+fn words_of_time_stamps_are_those_of_the_installed_header() {
+    let header = std::fs::read_to_string("/usr/include/linux/net_tstamp.h").unwrap();
+    let enums = [
+        ("enum hwtstamp_tx_types {", "HWTSTAMP_TX_"),
+        ("enum hwtstamp_rx_filters {", "HWTSTAMP_FILTER_"),
+    ];
+    for (field, (start, first)) in fields(Group::Stamps).iter().zip(enums) {
+        let Kind::Word(words) = field.kind else { panic!("{field:?}") };
+        let body = header.split_once(start).unwrap().1.split_once("};").unwrap().0;
+        let items = body.lines().filter_map(|line| line.trim().strip_prefix(first));
+        let items: Vec<&str> = items.map(|item| item.trim_end_matches(',')).collect();
+        for (word, item) in words.iter().zip(items) {
+            let spelled = word.to_uppercase().replace('-', "_");
+            let spelled = spelled.replace("PTPV", "PTP_V");
+            assert_eq!(item, spelled);
+        }
     }
 }
