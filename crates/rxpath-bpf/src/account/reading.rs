@@ -1,12 +1,13 @@
 //! What was counted up to one moment, and the difference of two such readings.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use rxpath_core::Warning;
 use rxpath_host::read::procfs::stat;
 
-use super::flow::{FlowKey, FlowRow};
-use super::row::{Charge, ChargedTask, CpuWindow, Culprit, CulpritKey, TaskKey};
+use super::flow::FlowRow;
+use super::row::{ChargedTask, CpuWindow, Culprit};
 
 /// Everything up to one moment, since the probe started: times are cumulative. Of a live view (`Account::live`) the tasks are an
 /// exception: theirs are those since the reading before.
@@ -33,35 +34,17 @@ impl Reading {
     /// [`Reading::take_since`].
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let tasks: HashMap<TaskKey, &ChargedTask> =
-            earlier.tasks.iter().map(|t| (t.key, t)).collect();
-        let culprits: HashMap<CulpritKey, &Culprit> =
-            earlier.culprits.iter().map(|c| (c.key, c)).collect();
-        let cpus: HashMap<u32, &CpuWindow> = earlier.cpus.iter().map(|c| (c.cpu, c)).collect();
-        let zero = Charge::default();
         Self {
-            cpus: self.cpus.iter().map(|now| now.since(cpus.get(&now.cpu).copied())).collect(),
-            tasks: self
-                .tasks
-                .iter()
-                .map(|now| {
-                    let before = tasks.get(&now.key).map_or(&zero, |t| &t.charge);
-                    ChargedTask { charge: now.charge.since(before), ..now.clone() }
-                })
+            cpus: each_since(&self.cpus, &earlier.cpus, |row| row.cpu, CpuWindow::since).collect(),
+            tasks: each_since(&self.tasks, &earlier.tasks, |row| row.key, ChargedTask::since)
                 .filter(|task| task.charge.on_cpu_ns > 0)
                 .collect(),
-            culprits: self
-                .culprits
-                .iter()
-                .map(|now| now.since(culprits.get(&now.key).copied()))
+            culprits: each_since(&self.culprits, &earlier.culprits, |row| row.key, Culprit::since)
                 .filter(|culprit| culprit.polls > 0)
                 .collect(),
-            flows: {
-                let before: HashMap<FlowKey, &FlowRow> =
-                    earlier.flows.iter().map(|row| (row.key, row)).collect();
-                let rows = self.flows.iter().map(|now| now.since(before.get(&now.key).copied()));
-                rows.filter(|row| row.packets > 0).collect()
-            },
+            flows: each_since(&self.flows, &earlier.flows, |row| row.key, FlowRow::since)
+                .filter(|row| row.packets > 0)
+                .collect(),
             ticks: self.ticks.clone(),
             warnings: self.warnings.clone(),
         }
@@ -82,9 +65,21 @@ impl Reading {
     }
 }
 
+/// What was added to each row since the row of `earlier` with its key.
+fn each_since<R, K: Eq + Hash>(
+    now: &[R],
+    earlier: &[R],
+    key: fn(&R) -> K,
+    since: fn(&R, Option<&R>) -> R,
+) -> impl Iterator<Item = R> {
+    let before: HashMap<K, &R> = earlier.iter().map(|row| (key(row), row)).collect();
+    now.iter().map(move |row| since(row, before.get(&key(row)).copied()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::row::{Charge, TaskKey};
 
     /// A reading of a live view: each of these tasks ran for 5 ns since the reading before.
     fn reading(pids: &[u32]) -> Reading {

@@ -133,6 +133,13 @@ pub struct ChargedTask {
 }
 
 impl ChargedTask {
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: Option<&Self>) -> Self {
+        let before = earlier.map(|task| task.charge).unwrap_or_default();
+        Self { charge: self.charge.since(&before), ..self.clone() }
+    }
+
     /// Adds another row of the same task. What changes in the life of a task is taken from where it ran last, its parent
     /// from where it ran first.
     pub fn join(&mut self, other: Self) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{TakenFor, TaskTaken, TickTimes};
 use rxpath_core::measured::{CpuBreakdown, TakenBy, TaskKind, TaskTime};
 use rxpath_core::{Division, SortFew};
+use rxpath_host::read::procfs::task::descendants;
 
 use crate::account::Reading;
 use crate::account::calibrate::IrqCalibration;
@@ -288,18 +289,8 @@ fn kind(row: &ChargedTask) -> TaskKind {
 
 /// The processes that descend from `root`, itself included, by what their rows say of their parents.
 pub fn family(tasks: &[TaskTaken], root: u32) -> Vec<u32> {
-    let mut family = vec![root];
-    let mut next = 0;
-    while let Some(parent) = family.get(next).copied() {
-        let rows = tasks.iter().map(|task| &task.row);
-        for task in rows.filter(|task| task.parent == parent && task.tgid != 0) {
-            if !family.contains(&task.tgid) {
-                family.push(task.tgid);
-            }
-        }
-        next += 1;
-    }
-    family
+    let rows = tasks.iter().map(|task| &task.row).filter(|row| row.tgid != 0);
+    descendants(root, &rows.map(|row| (row.parent, row.tgid)).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

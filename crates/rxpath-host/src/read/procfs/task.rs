@@ -111,20 +111,25 @@ pub fn named(root: &Root, pids: &[i32], names: &[&str]) -> Vec<String> {
 ///
 /// **Caveat** a process that appears or ends while this reads may be missing.
 pub fn family(root: &Root, pid: i32) -> Vec<i32> {
-    let all: Vec<TaskStat> = processes(root)
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|pid| read(root, pid, None).ok())
-        .collect();
-    let mut family = vec![pid];
+    let pids = processes(root).unwrap_or_default().into_iter();
+    let tasks = pids.filter_map(|pid| read(root, pid, None).ok());
+    let mut family = descendants(pid, &tasks.map(|task| (task.ppid, task.id)).collect::<Vec<_>>());
+    family.sort_unstable();
+    family
+}
+
+/// `first` and those that descend from it; `all` are parents, each with one child.
+pub fn descendants<P: Copy + PartialEq>(first: P, all: &[(P, P)]) -> Vec<P> {
+    let mut family = vec![first];
     let mut next = 0;
     while let Some(parent) = family.get(next).copied() {
-        let children = all.iter().filter(|task| task.ppid == parent).map(|task| task.id);
-        let new: Vec<i32> = children.filter(|child| !family.contains(child)).collect();
-        family.extend(new);
+        for (_, child) in all.iter().filter(|(of, _)| *of == parent) {
+            if !family.contains(child) {
+                family.push(*child);
+            }
+        }
         next += 1;
     }
-    family.sort_unstable();
     family
 }
 
