@@ -50,7 +50,7 @@ impl Probes {
         if self.wanted {
             self.parts = Some(Parts::start());
         }
-        self.parts.iter_mut().for_each(|parts| parts.timed = RunTimes::measured().ok());
+        self.parts.iter_mut().for_each(Parts::time);
     }
 
     /// Adds who has read the sockets by now: `/proc` may not show who has them open.
@@ -174,6 +174,13 @@ impl Parts {
         Programs { reads, locks: self.witness.locks }
     }
 
+    /// Before the window: see [`RunTimes`]. Where no program runs the kernel is not asked.
+    fn time(&mut self) {
+        if !self.probes().is_empty() {
+            self.timed = RunTimes::measured().ok();
+        }
+    }
+
     fn begin(&mut self, length: Duration) {
         self.witness.begin();
         self.reasons.iter_mut().for_each(Reasons::begin);
@@ -184,9 +191,12 @@ impl Parts {
     }
 
     fn end_window(&mut self) -> Option<Readings> {
+        self.window = self.begun.elapsed();
+        // Reads first: they are compared with the counters, which were just read. The witness takes longest.
+        let reads = self.reads.as_mut().ok().and_then(Reading::end);
         self.reasons.iter_mut().for_each(Reasons::end);
-        (self.seen, self.window) = (Some(self.witness.end()), self.begun.elapsed());
-        self.reads.as_mut().ok()?.end()
+        self.seen = Some(self.witness.end());
+        reads
     }
 
     /// What the programs cost over the window.
