@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use nix::sys::socket::{setsockopt, sockopt};
 use rxpath_host::lab::netns::Namespace;
+use serde_json::Value;
 
 use crate::alone::diagnose::{end, in_window, watching};
 use crate::alone::live_limits::stop;
@@ -90,8 +91,8 @@ fn sent_until(over: &AtomicBool, sender: &UdpSocket) -> Vec<(Timestamp, u64)> {
     sent
 }
 
-/// What `diagnose` counts in its window, as a share of what was sent in it.
-fn counted_ratio(sender: &UdpSocket, rx: &Namespace) -> f64 {
+/// What `diagnose` counts in its window, as a share of what was sent in it, and its result.
+fn counted_ratio(sender: &UdpSocket, rx: &Namespace) -> (f64, Value) {
     let over = AtomicBool::new(false);
     let (sent, (code, value)) = std::thread::scope(|threads| {
         let sending = threads.spawn(|| sent_until(&over, sender));
@@ -105,7 +106,7 @@ fn counted_ratio(sender: &UdpSocket, rx: &Namespace) -> f64 {
     let window = Duration::from_secs_f64(result["window"]["duration_s"].as_f64().unwrap());
     let by = |at: Timestamp| sent[sent.partition_point(|(sent_at, _)| *sent_at < at)].1;
     let offered = result["evidence_read"]["ledger"]["offered_packets"].as_f64().unwrap();
-    offered / (by(began + window) - by(began)) as f64
+    (offered / (by(began + window) - by(began)) as f64, result)
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn all_that_arrives_in_the_window_is_counted_while_drops_are_watched() {
     let _full = rx.run(|_| UdpSocket::bind((RX_IP, 4842)).unwrap()).unwrap();
     let sender = tx.run(|_| UdpSocket::bind((TX_IP, 0)).unwrap()).unwrap();
     // To find the names of places that drop takes as long as a tenth of the window.
-    let is_whole = |ratio: &f64| (0.97..=1.03).contains(ratio);
-    let ratio = tried(|| counted_ratio(&sender, &rx), is_whole);
-    assert!(is_whole(&ratio), "{ratio}");
+    let is_whole = |(ratio, _): &(f64, Value)| (0.97..=1.03).contains(ratio);
+    let counted = tried(|| counted_ratio(&sender, &rx), is_whole);
+    assert!(is_whole(&counted), "{} of what was sent: {}", counted.0, counted.1);
 }
