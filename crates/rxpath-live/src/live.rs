@@ -155,7 +155,7 @@ pub(crate) fn watch_with(
     looks.begin();
     let window = WindowStart { at: Timestamp::now(), after: called.elapsed() };
     begun();
-    looks.until(from.t_ns + ask.length.as_nanos() as u64, stop, probes);
+    looks.until(before.t_ns as u64 + ask.length.as_nanos() as u64, stop, probes);
     let after = snapshot(&mut counters);
     let reads = probes.end_window();
     let between = Between::marks(&from, &CpuSnapshot::of_ours(&ours), &ours);

@@ -41,7 +41,8 @@ impl<'a> Searched<'a> {
         on.iter().map(|at| self.candidates[*at].name.clone()).collect()
     }
 
-    /// What a trial with these metrics says, of whose traffic so much got through; `None` without the objective.
+    /// What a trial with these metrics says; `flow` is the rate that got through. `None` without the
+    /// objective.
     pub(super) fn reading(
         &self,
         metrics: &BTreeMap<String, f64>,

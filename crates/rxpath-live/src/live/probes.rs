@@ -46,6 +46,7 @@ impl Probes {
         self.parts.map_or_else(|| Programs::none(NOT_ASKED), Parts::into_programs)
     }
 
+    /// Puts them into place, before the window.
     pub(super) fn start(&mut self) {
         if self.wanted {
             self.parts = Some(Parts::start());

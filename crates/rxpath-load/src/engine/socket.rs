@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use rxpath_host::HostError;
 use rxpath_host::read::netlink::SkMemInfo;
 use socket2::{Domain, Protocol, SockAddr, Type};
 
@@ -107,7 +108,10 @@ impl Socket {
 
     /// The memory of this socket. **Cost** one system call, no lock of the socket.
     pub fn meminfo(&self) -> io::Result<SkMemInfo> {
-        SkMemInfo::of(self.as_fd()).map_err(io::Error::other)
+        SkMemInfo::of(self.as_fd()).map_err(|error| match error {
+            HostError::Kernel { errno, .. } => io::Error::from_raw_os_error(errno),
+            other => io::Error::other(other),
+        })
     }
 
     /// Attaches a classic BPF program that picks the socket of a `SO_REUSEPORT` group.
