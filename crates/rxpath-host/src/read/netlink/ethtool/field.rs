@@ -32,8 +32,8 @@ pub(crate) struct Field {
     pub kind: Kind,
     /// Its attribute, and that of its largest value.
     pub attribute: (u16, Option<u16>),
-    /// Its word in the structure of the ioctl, and that of its largest value; the command is word 0. `None` for what is
-    /// younger than the structure.
+    /// Its word in the structure of the ioctl, and that of its largest value; word 0 is no value (the command, of time stamps
+    /// the flags). `None` for what is younger than the structure.
     pub word: Option<(usize, Option<usize>)>,
 }
 
