@@ -75,7 +75,8 @@ impl Witness {
     /// The window ends.
     pub fn end(&self) -> Witnessed {
         let window_ns = monotonic_ns().saturating_sub(self.begun_ns).max(1) as f64;
-        let (account, waits) = (self.accounted(), self.waits());
+        // Waits are divided by this length. To read the account takes longer; it has windows of its own.
+        let (waits, account) = (self.waits(), self.accounted());
         // Since the start.
         let lost = match lost(&self.parts()) {
             Ok(0) => None,
