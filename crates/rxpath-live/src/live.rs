@@ -159,12 +159,12 @@ pub(crate) fn watch_with(
     let after = snapshot(&mut counters);
     let reads = probes.end_window();
     let between = Between::marks(&from, &CpuSnapshot::of_ours(&ours), &ours);
+    looks.end();
     let of_connections = Between::marks(&from_tcp, &CpuSnapshot::of_ours(&connected), &connected);
     let groups = ReaderGroups { ends: [groups_before, groups::read(&ours.pids)] };
     let around = [&around, &Around::now()];
     // What takes time comes after the window: counts are divided by its length.
     probes.close();
-    looks.end();
     let (moved, reasons) = (after.since(&before), probes.reasons());
     owners.extend(looks.owners_since(&around[1].listeners, &inodes));
     owners.extend(readers::of_closed(&between, &looks.sockets, &owners, reads.as_ref()));

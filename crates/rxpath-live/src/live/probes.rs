@@ -246,6 +246,14 @@ fn unknown(why: String) -> ProbeCost {
 mod tests {
     use super::*;
 
+    /// Where it may ask: as root, in a build with BPF.
+    #[test]
+    fn without_programs_the_kernel_is_not_asked_to_measure() {
+        let mut probes = Probes::of(Programs::none("not in this test"));
+        probes.start();
+        assert!(probes.parts.is_some_and(|parts| parts.timed.is_none()));
+    }
+
     #[test]
     fn parts_for_which_the_time_is_up_are_left_out_with_the_reason() {
         assert_eq!(in_time(Instant::now()), Ok(()));
