@@ -49,7 +49,8 @@ impl Evidence {
     pub fn remedy(self) -> Option<String> {
         match self {
             Self::Old => Some(
-                "nothing now: watch longer, under traffic, with `rxpath check --window 30s`".into(),
+                "nothing now: watch under traffic, for longer than this time (`rxpath check --window 60s`)"
+                    .into(),
             ),
             Self::Unknown => Some(
                 "find out whether it still counts: `rxpath check` on the host, or a new capture"

@@ -66,9 +66,8 @@ impl DemoCommand {
     }
 }
 
-/// The bottleneck that the tutorial plants, and the stage that it limits.
-const PLANTED: &str =
-    "The tutorial planted a receive buffer that is too small for the reader's stalls";
+/// The bottleneck that the demo plants, and the stage that it limits.
+const PLANTED: &str = "The demo planted a receive buffer that is too small for the reader's stalls";
 const PLANTED_STAGE: Stage = Stage::SocketQueue;
 
 /// How to read a verdict other than the planted one; nothing for the planted one.

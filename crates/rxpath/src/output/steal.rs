@@ -104,7 +104,8 @@ fn tasks(tasks: &[TaskTaken], top: usize) -> String {
     let last = head.len() - 1;
     let mut table = Grid::new(2, head).text(&[last]);
     if tasks.is_empty() {
-        return "none of the requested tasks ran\n".into();
+        return "no rows: the requested tasks did not run, or (--netns) packets of the namespace took time from no task\n"
+            .into();
     }
     for TaskTaken { row: task, taken_for, .. } in tasks.iter().take(top) {
         let mut row =

@@ -125,7 +125,7 @@ fn notice(result: &LoadResult) -> Vec<Warning> {
         warnings.push(
             Warning::new("refused", text)
                 .because("no socket listens on that port at the destination")
-                .cure("start the receiver first"),
+                .cure("start the receiver first, and end it last"),
         );
     }
     warnings
