@@ -74,7 +74,10 @@ impl SkMemInfo {
         if rc != 0 {
             return Err(HostError::last_os("read SO_MEMINFO"));
         }
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let mut bytes = [0; size_of::<[u32; 9]>()];
+        for (bytes, word) in bytes.chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_ne_bytes());
+        }
         let parsed = bytes.get(..length as usize).and_then(Self::parse);
         parsed.ok_or_else(|| HostError::unsupported("read SO_MEMINFO", "Linux 4.12"))
     }

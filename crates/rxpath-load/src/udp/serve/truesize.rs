@@ -4,8 +4,8 @@
 //! has accumulated or the reader's own queue is empty. So the socket's memory shows the queued datagrams only after a
 //! read that left nothing.
 
-/// Reads that are used to learn.
-const READS: u32 = 16;
+/// Reads that are used to learn, at most: in a flood most of them take datagrams that came after the first look.
+const READS: u32 = 256;
 
 /// The memory of a datagram, once known.
 #[derive(Debug)]
@@ -32,10 +32,14 @@ impl Truesize {
     ///
     /// Datagrams that come in between only make the quotient smaller, so the largest counts.
     pub(super) fn saw(&mut self, before: u64, got: usize, after: u64) {
-        let got = got.max(1) as u64;
+        let got = got as u64;
         self.reads_left = self.reads_left.saturating_sub(1);
-        if self.emptied && after == 0 && before.is_multiple_of(got) {
+        if self.emptied && after == 0 && got > 0 && before.is_multiple_of(got) {
             self.largest = self.largest.max(before / got);
+            if got == 1 {
+                // It was alone, so nothing came in between.
+                self.reads_left = 0;
+            }
         }
         self.emptied = after == 0;
     }
@@ -76,8 +80,20 @@ mod tests {
         let mut truesize = Truesize::new(true);
         for _ in 0..READS {
             assert!(truesize.learning());
-            truesize.saw(832, 1, 0);
+            truesize.saw(832, 2, 0);
         }
         assert!(!truesize.learning() && !Truesize::new(false).learning());
+    }
+
+    #[test]
+    fn a_datagram_that_was_alone_ends_it() {
+        let mut truesize = Truesize::new(true);
+        truesize.saw(832, 2, 0);
+        // Two that were damaged.
+        truesize.saw(2 * 832, 0, 0);
+        assert!(truesize.learning());
+        truesize.saw(832, 1, 0);
+        assert!(!truesize.learning());
+        assert_eq!(truesize.bytes(), Some(832));
     }
 }
